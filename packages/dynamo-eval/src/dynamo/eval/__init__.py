@@ -1,0 +1,1 @@
+"""Frame capture (PEP 523): bytecode to graphs, guards and new bytecode."""

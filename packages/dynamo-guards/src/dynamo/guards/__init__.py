@@ -1,0 +1,1 @@
+"""Readable guards with a native check: is cached work still valid for these values?."""

@@ -1,0 +1,1 @@
+"""Graph to exact, readable Python source; GraphModule."""

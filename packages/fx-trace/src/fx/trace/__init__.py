@@ -1,0 +1,1 @@
+"""Symbolic tracing, interpreters, rewriting and passes over fx.ir graphs."""
