@@ -1,0 +1,616 @@
+"""``Graph``: a function as a list of nodes, each standing behind what it takes.
+
+The list is doubly linked, with the root (``op`` ``"root"``) between its last and first node, so edits are O(1) and
+iteration survives them.  An index from name to node is always there; one from (op, target) is built when first asked
+for.  Creating a node is the hot path of every tracer and is therefore written out in one function.
+
+Source: the torch.fx reference, section ``Graph``.
+"""
+
+from __future__ import annotations
+
+import copy
+import inspect
+import warnings
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING, Any, Final, Literal, cast, overload
+
+from fx.ir import _checks, _codegen
+from fx.ir._args import map_arg
+from fx.ir._immutable import EMPTY
+from fx.ir._index import Index
+from fx.ir._order import END, ERASED, GAP, label_between
+from fx.ir._uses import drop_use
+from fx.ir.errors import ForeignNodeError, NodeInUseError, NodeNameError, NoSuchNodeError
+from fx.ir.names import RESERVED, candidate, name_of_target, unique
+from fx.ir.node import Node, freeze_args, freeze_kwargs, inputs
+from fx.ir.types import OPS, Argument, CodeGen, Leaf, Listener, Op, Target, TransformCode
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+_OPS: Final = frozenset(OPS)
+_NO_DEFAULT: Final = inspect.Signature.empty
+_new_node: Final = Node.__new__
+
+
+class NodeList:
+    """The nodes of a graph in order; live, and safe to edit while iterated, in both directions.
+
+    ``len`` is O(1), and so is ``in``.  An iterator standing on a node that is erased goes on behind (or in front of)
+    the place where that was.
+    """
+
+    __slots__ = ("_graph",)
+
+    def __init__(self, graph: Graph) -> None:
+        self._graph = graph
+
+    def __len__(self) -> int:
+        return self._graph._len
+
+    def __contains__(self, node: object) -> bool:
+        return isinstance(node, Node) and node.graph is self._graph and node._label < END
+
+    def __iter__(self) -> Iterator[Node]:
+        root = self._graph._root
+        node = root._next
+        while node is not root:
+            if node._label < END:
+                yield node
+            node = node._next
+
+    def __reversed__(self) -> Iterator[Node]:
+        root = self._graph._root
+        node = root._prev
+        while node is not root:
+            if node._label < END:
+                yield node
+            node = node._prev
+
+    def __repr__(self) -> str:
+        return f"[{', '.join(node.name for node in self)}]"
+
+
+class InsertPoint:
+    """Where a graph inserts; as a context manager, puts the earlier place back at the end."""
+
+    __slots__ = ("_earlier", "graph")
+
+    def __init__(self, graph: Graph, anchor: Node, behind: bool) -> None:
+        self.graph = graph
+        self._earlier = (graph._anchor, graph._behind)
+        graph._anchor, graph._behind = anchor, behind
+
+    def __enter__(self) -> InsertPoint:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        anchor, behind = self._earlier
+        while anchor._label >= ERASED:  # it was erased meanwhile: its place is between its neighbours
+            anchor = anchor._prev if behind else anchor._next
+        self.graph._anchor, self.graph._behind = anchor, behind
+
+
+class Graph:
+    """A function as a list of :class:`Node`: placeholders, operations, and an output.
+
+    >>> import operator
+    >>> graph = Graph()
+    >>> x = graph.placeholder("x")
+    >>> doubled = graph.call_function(operator.add, (x, x))
+    >>> _ = graph.output(doubled)
+    >>> print(graph)
+    graph():
+        %x : [num_users=1] = placeholder[target=x]
+        %add : [num_users=1] = call_function[target=operator.add](args = (%x, %x), kwargs = {})
+        return add
+
+    Args:
+        owning_module: what ``get_attr`` and ``call_module`` targets are looked up in (usually a GraphModule).
+        tracer_cls: the class of the tracer that wrote the graph; kept for who needs it, copied with the graph.
+        tracer_extras: data of that tracer.
+    """
+
+    owning_module: Any | None
+    """What ``get_attr`` and ``call_module`` targets are looked up in, or ``None``."""
+
+    def __init__(
+        self,
+        owning_module: Any | None = None,
+        tracer_cls: type[Any] | None = None,
+        tracer_extras: dict[str, Any] | None = None,
+    ) -> None:
+        self.owning_module = owning_module
+        self._tracer_cls = tracer_cls
+        self._tracer_extras = tracer_extras
+        root = self._root = Node(self, "", "root", "", (), {})
+        root._label = END
+        self._anchor = root
+        self._behind = False
+        self._len = 0
+        self._created = 0
+        self._names: dict[str, Node | None] = {}  # None: an erased node had the name
+        self._counts: dict[str, int] = {}
+        self._placeholders: dict[str, Node] = {}
+        self._index: Index | None = None
+        self._listeners: tuple[Listener, ...] = ()
+        self._codegen: CodeGen | None = None
+
+    # -- reading --------------------------------------------------------------------------------------------------
+
+    @property
+    def nodes(self) -> NodeList:
+        """The nodes in order, as a live list; see :class:`NodeList`."""
+        return NodeList(self)
+
+    def node_named(self, name: str) -> Node:
+        """The node with this name, in O(1).
+
+        Raises:
+            NoSuchNodeError: there is none (now).
+        """
+        node = self._names.get(name)
+        if node is None:
+            raise NoSuchNodeError(f"there is no node named {name!r} in the graph")
+        return node
+
+    def output_node(self) -> Node:
+        """The output, which is the last node.
+
+        Raises:
+            NoSuchNodeError: the last node is no output.
+        """
+        last = self._root._prev
+        if last._op != "output":
+            raise NoSuchNodeError("the last node of the graph is no output; call Graph.output")
+        return last
+
+    def find_nodes(self, *, op: Op, target: Target | None = None, sort: bool = True) -> list[Node]:
+        """The nodes with this opcode, and this target if one is given; from an index, not by a search.
+
+        Args:
+            sort: in the order of the graph (else in the order in which they got there).
+        """
+        if self._index is None:
+            self._index = Index(self.nodes)
+        found = self._index.find(op, target)
+        return sorted(found) if sort else found
+
+    # -- creating -------------------------------------------------------------------------------------------------
+
+    def create_node(
+        self,
+        op: Op,
+        target: Target,
+        args: tuple[Argument, ...] | None = None,
+        kwargs: dict[str, Argument] | None = None,
+        name: str | None = None,
+        type_expr: Any | None = None,
+    ) -> Node:
+        """Create a node at the insertion point (by default the end; see :meth:`inserting_before`).
+
+        Args:
+            args: positional arguments; lists and dicts in them are frozen.
+            kwargs: keyword arguments, likewise.
+            name: a wish; the node gets it if it is legal and free, else something like it.
+            type_expr: annotation of the value.
+
+        Raises:
+            OpcodeError, TargetError: the opcode does not exist, or the target does not fit it.
+            ArgumentError: ``args`` is no tuple, ``kwargs`` no dict, or a dict has a node as key.
+            ForeignNodeError, ErasedNodeError, UseBeforeDefinitionError: an argument cannot be used at that place.
+            PlaceholderError: the placeholder's name is taken or is no parameter name.
+        """
+        if op not in _OPS or (not callable(target) if op == "call_function" else not isinstance(target, str)):
+            _checks.operation(op, target)
+        found: list[Node] = []
+        frozen = freeze_args(args, found) if args else ()
+        frozen_kwargs = freeze_kwargs(kwargs, found) if kwargs else EMPTY
+        anchor = self._anchor
+        if self._behind:
+            before, after = anchor, anchor._next
+        else:
+            before, after = anchor._prev, anchor
+        limit = after._label
+        for value in found:
+            if value._label >= limit or value.graph is not self:
+                _checks.refuse(self, value, None)
+        parameter = None
+        if op == "placeholder":
+            parameter = _checks.placeholder(cast("str", target), self._placeholders, None)
+
+        node = _new_node(Node)
+        node.graph = self
+        node.type = type_expr
+        node.uid = self._created
+        self._created += 1
+        names = self._names
+        wish = name_of_target(target) if name is None else candidate(name)
+        node._name = name = unique(wish, names, self._counts)
+        names[name] = node
+        node._op = op
+        node._target = target
+        node._args = frozen
+        node._kwargs = frozen_kwargs
+        node._users = node._meta = node._pending = None
+        node._prev = before
+        node._next = after
+        if limit == END and before is not after:
+            node._label = before._label + GAP
+        else:
+            node._label = label_between(before, after)
+        before._next = after._prev = node
+        self._len += 1
+        for value in found:
+            users = value._users
+            if users is None:
+                value._users = node
+            elif isinstance(users, dict):
+                users[node] = None
+            elif users is not node:
+                value._users = {users: None, node: None}
+        if parameter is not None:
+            self._placeholders[parameter] = node
+        if self._index is not None:
+            self._index.add(node)
+        for listener in self._listeners:
+            listener.node_created(node)
+        return node
+
+    def placeholder(self, name: str, type_expr: Any | None = None, default_value: Leaf = _NO_DEFAULT) -> Node:
+        """An input of the function, with the parameter name ``name`` (``*args`` and ``**kwargs`` keep their stars).
+
+        Args:
+            default_value: the parameter's default; ``inspect.Signature.empty`` says that it has none.
+
+        Raises: as :meth:`create_node`.
+        """
+        args = () if default_value is _NO_DEFAULT else (default_value,)
+        return self.create_node("placeholder", name, args, type_expr=type_expr)
+
+    def get_attr(self, qualified_name: str, type_expr: Any | None = None) -> Node:
+        """Fetch the attribute at the dotted path ``qualified_name`` of the owning module.
+
+        Warns when there is an owning module and it has no such attribute.  Raises as :meth:`create_node`.
+        """
+        self._warn_if_missing(qualified_name, "get_attr")
+        return self.create_node("get_attr", qualified_name, type_expr=type_expr)
+
+    def call_module(
+        self,
+        module_name: str,
+        args: tuple[Argument, ...] | None = None,
+        kwargs: dict[str, Argument] | None = None,
+        type_expr: Any | None = None,
+    ) -> Node:
+        """Call the submodule at the dotted path ``module_name``; ``args`` go without ``self``.
+
+        Warns when there is an owning module and it has no such submodule.  Raises as :meth:`create_node`.
+        """
+        self._warn_if_missing(module_name, "call_module")
+        return self.create_node("call_module", module_name, args, kwargs, type_expr=type_expr)
+
+    def call_method(
+        self,
+        method_name: str,
+        args: tuple[Argument, ...] | None = None,
+        kwargs: dict[str, Argument] | None = None,
+        type_expr: Any | None = None,
+    ) -> Node:
+        """Call the method ``method_name`` of ``args[0]`` with the rest of ``args``; raises as :meth:`create_node`."""
+        return self.create_node("call_method", method_name, args, kwargs, type_expr=type_expr)
+
+    def call_function(
+        self,
+        the_function: Callable[..., Any],
+        args: tuple[Argument, ...] | None = None,
+        kwargs: dict[str, Argument] | None = None,
+        type_expr: Any | None = None,
+        name: str | None = None,
+    ) -> Node:
+        """Call ``the_function``; raises as :meth:`create_node`."""
+        return self.create_node("call_function", the_function, args, kwargs, name, type_expr)
+
+    def output(self, result: Argument, type_expr: Any | None = None) -> Node:
+        """Return ``result`` from the function; raises as :meth:`create_node`."""
+        return self.create_node("output", "output", (result,), type_expr=type_expr)
+
+    def _warn_if_missing(self, path: str, op: str) -> None:
+        owner = self.owning_module
+        if owner is None:
+            return
+        for part in path.split("."):
+            owner = getattr(owner, part, None)
+            if owner is None:
+                warnings.warn(
+                    f"{op}: the owning module has no {path!r}; add it before the graph runs", stacklevel=3
+                )
+                return
+
+    # -- the place of creation ------------------------------------------------------------------------------------
+
+    def inserting_before(self, n: Node | None = None) -> InsertPoint:
+        """Create in front of ``n`` from now on, or inside a ``with``; in front of the whole graph if ``n`` is None.
+
+        Raises:
+            ForeignNodeError, ErasedNodeError: ``n`` is no living node of this graph.
+        """
+        return self._inserting(n, n is None)
+
+    def inserting_after(self, n: Node | None = None) -> InsertPoint:
+        """Create right behind ``n`` from now on, or inside a ``with``; behind the whole graph if ``n`` is None.
+
+        Of two nodes created so, the second stands before the first, as each is put right behind ``n``.
+
+        Raises:
+            ForeignNodeError, ErasedNodeError: ``n`` is no living node of this graph.
+        """
+        return self._inserting(n, n is not None)
+
+    def _inserting(self, n: Node | None, behind: bool) -> InsertPoint:
+        if n is None:
+            n = self._root
+        elif n.graph is not self:
+            raise ForeignNodeError(
+                f"node {n} belongs to another graph, so nothing can be inserted next to it", n
+            )
+        _checks.in_list(n)
+        return InsertPoint(self, n, behind)
+
+    # -- erasing and renaming -------------------------------------------------------------------------------------
+
+    def erase_node(self, to_erase: Node) -> None:
+        """Take a node that nobody uses out of the graph.
+
+        An insertion point at it moves to the place that it leaves.
+
+        Raises:
+            NodeInUseError: other nodes take its value; the message names them.
+            ForeignNodeError, ErasedNodeError: it is no living node of this graph.
+        """
+        if to_erase.graph is not self or to_erase._label >= END:
+            _checks.usable(self, to_erase)
+        if to_erase._users is not None:
+            users = list(to_erase.users)
+            named = ", ".join(map(str, users[:10])) + (", ..." if len(users) > 10 else "")
+            raise NodeInUseError(
+                f"node {to_erase} cannot be erased: {len(users)} nodes take its value ({named}); "
+                "replace_all_uses_with another node, or erase those first",
+                to_erase,
+                *users,
+            )
+        before, after = to_erase._prev, to_erase._next
+        if self._anchor is to_erase:
+            self._anchor = before if self._behind else after
+        args = to_erase.args if to_erase._pending is not None else to_erase._args
+        for value in inputs(args, to_erase._kwargs):
+            drop_use(value, to_erase)
+        before._next, after._prev = after, before
+        to_erase._label = ERASED
+        self._len -= 1
+        self._names[to_erase._name] = None
+        if to_erase._op == "placeholder":
+            del self._placeholders[cast("str", to_erase._target).lstrip("*")]
+        if self._index is not None:
+            self._index.remove(to_erase)
+        for listener in self._listeners:
+            listener.node_erased(to_erase)
+
+    def _rename(self, node: Node, name: str) -> None:
+        if name == node._name:
+            return
+        if not name.isidentifier() or name in RESERVED:
+            raise NodeNameError(
+                f"node {node} cannot be named {name!r}: that is no free Python identifier", node
+            )
+        other = self._names.get(name)
+        if other is not None:
+            raise NodeNameError(f"node {node} cannot be named {name!r}: another node is", node, other)
+        self._names[node._name] = None
+        self._names[name] = node
+        node._name = name
+        self._tell_changed(node, "name")
+
+    def _retarget(self, node: Node, op: Op, target: Target) -> None:
+        _checks.operation(op, target)
+        parameter = None
+        if op == "placeholder":
+            parameter = _checks.placeholder(cast("str", target), self._placeholders, node)
+        if self._index is not None:
+            self._index.remove(node)
+        if node._op == "placeholder":
+            del self._placeholders[cast("str", node._target).lstrip("*")]
+        if parameter is not None:
+            self._placeholders[parameter] = node
+        changed = "op" if op != node._op else "target"
+        node._op, node._target = op, target
+        if self._index is not None:
+            self._index.add(node)
+        self._tell_changed(node, changed)
+
+    # -- copying --------------------------------------------------------------------------------------------------
+
+    def node_copy(self, node: Node, arg_transform: Callable[[Node], Argument] = lambda node: node) -> Node:
+        """Copy ``node``, of this or another graph, to the insertion point.
+
+        Args:
+            arg_transform: gives, for each node that ``node`` takes, what the copy takes instead.
+
+        Raises: as :meth:`create_node`, and whatever ``arg_transform`` raises.
+        """
+        args = map_arg(node.args, arg_transform)
+        kwargs = map_arg(node.kwargs, arg_transform) if node._kwargs else EMPTY
+        copied = self.create_node(node._op, node._target, args, kwargs, node._name, node.type)
+        if node._meta:
+            copied._meta = copy.copy(node._meta)
+        return copied
+
+    @overload
+    def graph_copy(
+        self, g: Graph, val_map: dict[Node, Argument], return_output_node: Literal[False] = False
+    ) -> Argument: ...
+
+    @overload
+    def graph_copy(
+        self, g: Graph, val_map: dict[Node, Argument], return_output_node: Literal[True]
+    ) -> tuple[Argument, Node] | None: ...
+
+    def graph_copy(
+        self, g: Graph, val_map: dict[Node, Any], return_output_node: bool = False
+    ) -> Argument | tuple[Argument, Node] | None:
+        """Copy the nodes of ``g``, up to its output, to the insertion point.
+
+        Args:
+            val_map: node of ``g`` → its value here.  Nodes in it are not copied; the copied ones are added.
+            return_output_node: also return the output node of ``g``.
+
+        Returns:
+            What stands here for the value that ``g`` returns, or ``None`` if ``g`` has no output.
+
+        Raises: as :meth:`create_node`; then the nodes copied so far are erased again.
+        """
+        mapped = val_map.__getitem__
+        copied: list[Node] = []
+        try:
+            for node in g.nodes:
+                if node in val_map:
+                    continue
+                if node._op == "output":
+                    result = map_arg(node.args[0], mapped)
+                    return (result, node) if return_output_node else result
+                val_map[node] = new = self.node_copy(node, mapped)
+                copied.append(new)
+        except Exception:
+            for new in reversed(copied):
+                self.erase_node(new)
+            for old in [
+                old for old, new in val_map.items() if isinstance(new, Node) and new._label >= ERASED
+            ]:
+                del val_map[old]
+            raise
+        return None
+
+    def __deepcopy__(self, memo: dict[int, Any] | None = None) -> Graph:
+        """A copy that shares no node; targets, constants and the values in ``meta`` are shared, as in torch.fx."""
+        from fx.ir import _copy
+
+        return _copy.deepcopy_graph(self, {} if memo is None else memo)
+
+    def __reduce__(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+        from fx.ir import _copy
+
+        return _copy.rebuild, (_copy.flatten(self),)
+
+    # -- listening ------------------------------------------------------------------------------------------------
+
+    def add_listener(self, listener: Listener) -> None:
+        """Tell ``listener`` of every edit from now on; copies of the graph do not inherit it."""
+        self._listeners = (*self._listeners, listener)
+
+    def remove_listener(self, listener: Listener) -> None:
+        """Stop telling ``listener``; nothing happens if it was not told."""
+        self._listeners = tuple(other for other in self._listeners if other is not listener)
+
+    def _tell_changed(self, node: Node, field: str) -> None:
+        for listener in self._listeners:
+            listener.node_changed(node, field)
+
+    def _tell_replaced(self, old: Node, new: Node, users: Iterable[Node]) -> None:
+        for listener in self._listeners:
+            for user in users:
+                listener.node_replaced(old, new, user)
+
+    # -- passes ---------------------------------------------------------------------------------------------------
+
+    def lint(self) -> None:
+        """Check every invariant of the graph, and its targets against the owning module if there is one.
+
+        Raises:
+            fx.ir.lint.LintError: with every breach found.
+        """
+        from fx.ir.lint.check import require
+
+        require(self)
+
+    def eliminate_dead_code(self, is_impure_node: Callable[[Node], bool] | None = None) -> bool:
+        """Erase every node that nobody takes and that has no effect, again until there is none.
+
+        Args:
+            is_impure_node: says which nodes must stay even unused; by default :meth:`Node.is_impure`.
+
+        Returns:
+            Whether anything was erased.
+        """
+        from fx.ir.dce import eliminate_dead_code
+
+        return eliminate_dead_code(self, is_impure_node)
+
+    # -- text and code --------------------------------------------------------------------------------------------
+
+    def __str__(self) -> str:
+        from fx.ir.printing import text
+
+        return text.format_graph(self)
+
+    def print_tabular(self) -> None:
+        """Print the nodes as a table: opcode, name, target, args, kwargs.
+
+        Raises:
+            MissingLibraryError: the library ``tabulate`` is not installed.
+        """
+        from fx.ir.printing import table
+
+        print(table.format_table(self))
+
+    @property
+    def codegen(self) -> CodeGen:
+        """The code generator; the installed default if none was set.
+
+        Raises:
+            MissingCodeGenError: none was set and none is installed.
+        """
+        if self._codegen is None:
+            self._codegen = _codegen.default()
+        return self._codegen
+
+    def set_codegen(self, codegen: CodeGen) -> None:
+        """Use ``codegen`` for :meth:`python_code`, :meth:`process_inputs` and :meth:`process_outputs`."""
+        self._codegen = codegen
+
+    def python_code(self, root_module: str, *, verbose: bool = False, **options: Any) -> Any:
+        """The graph as Python source with its globals, made by :attr:`codegen` (for ``fx.codegen``, a PythonCode).
+
+        Args:
+            root_module: what the owning module is called in the source, usually ``self``.
+            verbose: with comments that say where each operation comes from.
+            options: further options of the code generator.
+
+        Raises:
+            MissingCodeGenError: no code generator is installed.
+        """
+        return self.codegen.python_code(self, root_module, verbose=verbose, **options)
+
+    def process_inputs(self, *args: Any) -> Any:
+        """The values of the placeholders for these arguments of the caller; raises as :attr:`codegen`."""
+        return self.codegen.process_inputs(*args)
+
+    def process_outputs(self, out: Any) -> Any:
+        """What the caller gets for this value of the output node; raises as :attr:`codegen`."""
+        return self.codegen.process_outputs(out)
+
+    def on_generate_code(
+        self, make_transformer: Callable[[TransformCode | None], TransformCode]
+    ) -> AbstractContextManager[None]:
+        """Let a function rewrite the lines of generated code from now on, or inside a ``with``.
+
+        Args:
+            make_transformer: gets the function in use (or ``None``) and returns the one to use.
+        """
+        return _codegen.install_transformer(self.codegen, make_transformer)
