@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-import torch
-
 import dynamo.eval as dynamo
+import torch
 from fx.codegen import GraphModule
 
 CALLS = 100

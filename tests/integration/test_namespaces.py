@@ -2,10 +2,9 @@
 
 from pathlib import Path
 
-import pytest
-
 import dynamo
 import fx
+import pytest
 
 PACKAGES = Path(__file__).parents[2] / "packages"
 
