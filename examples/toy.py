@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-import dynamo.eval as dynamo
 import torch
+
+import dynamo.eval as dynamo
 from fx.codegen import GraphModule
 
 CALLS = 100

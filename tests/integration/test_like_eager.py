@@ -12,10 +12,10 @@ import math
 from collections.abc import Callable, Iterator
 from typing import Any
 
-import dynamo.eval as dynamo
 import pytest
 import torch
 
+import dynamo.eval as dynamo
 from tests.oracle.eager import assert_like_eager
 
 CASES: list[Any] = []

@@ -2,9 +2,10 @@
 
 from pathlib import Path
 
+import pytest
+
 import dynamo
 import fx
-import pytest
 
 PACKAGES = Path(__file__).parents[2] / "packages"
 

@@ -1,6 +1,7 @@
 """The first examples of the founding documents, as their readers would type them."""
 
 import torch
+
 from fx.trace import symbolic_trace
 
 

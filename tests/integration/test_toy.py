@@ -7,9 +7,10 @@ import sys
 import tracemalloc
 from collections.abc import Callable, Iterator, Sequence
 
-import dynamo.eval as dynamo
 import pytest
 import torch
+
+import dynamo.eval as dynamo
 from fx.codegen import GraphModule
 
 
