@@ -1,1 +1,30 @@
 """Symbolic tracing, interpreters, rewriting and passes over fx.ir graphs."""
+
+from fx.trace._version import __version__ as __version__
+from fx.trace.active import is_tracing as is_tracing
+from fx.trace.concrete import PH as PH
+from fx.trace.concrete import PHBase as PHBase
+from fx.trace.concrete import PHWithMeta as PHWithMeta
+from fx.trace.errors import ArgumentTypeError as ArgumentTypeError
+from fx.trace.errors import ControlFlowError as ControlFlowError
+from fx.trace.errors import ConversionError as ConversionError
+from fx.trace.errors import IterationError as IterationError
+from fx.trace.errors import LengthError as LengthError
+from fx.trace.errors import ModulePathError as ModulePathError
+from fx.trace.errors import MutationError as MutationError
+from fx.trace.errors import NodeError as NodeError
+from fx.trace.errors import RootError as RootError
+from fx.trace.errors import TraceError as TraceError
+from fx.trace.interpreter import Interpreter as Interpreter
+from fx.trace.location import Location as Location
+from fx.trace.proxy import Attribute as Attribute
+from fx.trace.proxy import GraphAppendingTracer as GraphAppendingTracer
+from fx.trace.proxy import ParameterProxy as ParameterProxy
+from fx.trace.proxy import Proxy as Proxy
+from fx.trace.proxy import TracerBase as TracerBase
+from fx.trace.scope import Scope as Scope
+from fx.trace.scope import ScopeContextManager as ScopeContextManager
+from fx.trace.tracer import Tracer as Tracer
+from fx.trace.tracer import symbolic_trace as symbolic_trace
+from fx.trace.transformer import Transformer as Transformer
+from fx.trace.wrap import wrap as wrap

@@ -1,0 +1,17 @@
+"""Which modules stay one call in a graph."""
+
+from __future__ import annotations
+
+import torch
+
+__all__ = ["is_library_module"]
+
+
+def is_library_module(module: torch.nn.Module) -> bool:
+    """Whether ``module`` is one of torch's own, other than ``Sequential``: the default leaf policy.
+
+    Source: seed 003, "Leaf modules".
+    """
+    return type(module).__module__.startswith(("torch.nn", "torch.ao.nn")) and not isinstance(
+        module, torch.nn.Sequential
+    )
