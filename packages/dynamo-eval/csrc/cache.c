@@ -1,0 +1,267 @@
+/* What is known about one code object, in its extra slot: captures with the latest hit first, counters.
+ *
+ * Guard checks may run Python code, which may change the very cache that is being searched: a search
+ * holds its own reference to the capture in hand, and starts again when the cache has changed.
+ */
+#include "eval.h"
+
+#include <string.h>
+
+Py_ssize_t de_cache_index = -1;
+de_Cache *de_caches = NULL;
+
+#define CACHE_SEARCH_RESTARTS 3
+
+static void
+cache_free(void *extra)
+{
+    de_Cache *self = (de_Cache *)extra;
+    if (self == NULL) {
+        return;
+    }
+    *self->link = self->next;
+    if (self->next != NULL) {
+        self->next->link = self->link;
+    }
+    self->code = NULL;
+    de_cache_clear(self);
+    Py_CLEAR(self->reasons);
+    PyMem_Free(self->entries);
+    PyMem_Free(self);
+}
+
+int
+de_cache_init(void)
+{
+    if (de_cache_index < 0) {
+        de_cache_index = de_request_extra_index(cache_free);
+    }
+    if (de_cache_index < 0) {
+        PyErr_SetString(PyExc_ImportError, "CPython has no extra slot for code objects left");
+        return -1;
+    }
+    return 0;
+}
+
+de_Cache *
+de_cache_ensure(PyCodeObject *code)
+{
+    de_Cache *self = de_cache_get(code);
+    if (self != NULL) {
+        return self;
+    }
+    self = PyMem_Calloc(1, sizeof(de_Cache));
+    if (self == NULL) {
+        PyErr_NoMemory();
+        return NULL;
+    }
+    if (de_code_set_extra((PyObject *)code, de_cache_index, self) < 0) {
+        PyMem_Free(self);
+        return NULL;
+    }
+    self->code = code;
+    self->next = de_caches;
+    self->link = &de_caches;
+    if (de_caches != NULL) {
+        de_caches->link = &self->next;
+    }
+    de_caches = self;
+    return self;
+}
+
+/* ---- entries ---- */
+
+static Py_ssize_t
+cache_position(de_Cache *self, de_Guarded *guarded)
+{
+    for (Py_ssize_t i = 0; i < self->size; i++) {
+        if (self->entries[i] == guarded) {
+            return i;
+        }
+    }
+    return -1;
+}
+
+static void
+cache_move_to_front(de_Cache *self, de_Guarded *guarded)
+{
+    Py_ssize_t at = cache_position(self, guarded);
+    if (at > 0) {
+        memmove(self->entries + 1, self->entries, (size_t)at * sizeof(de_Guarded *));
+        self->entries[0] = guarded;
+    }
+}
+
+int
+de_cache_add(de_Cache *self, de_Guarded *guarded)
+{
+    if (guarded->cache != NULL) {
+        PyErr_SetString(PyExc_ValueError, "this GuardedCode already is in the cache of a code object");
+        return -1;
+    }
+    if (self->size == self->capacity) {
+        Py_ssize_t capacity = self->capacity ? 2 * self->capacity : 2;
+        de_Guarded **entries = PyMem_Realloc(self->entries, (size_t)capacity * sizeof(de_Guarded *));
+        if (entries == NULL) {
+            PyErr_NoMemory();
+            return -1;
+        }
+        self->entries = entries;
+        self->capacity = capacity;
+    }
+    memmove(self->entries + 1, self->entries, (size_t)self->size * sizeof(de_Guarded *));
+    self->entries[0] = (de_Guarded *)Py_NewRef((PyObject *)guarded);
+    self->size++;
+    self->version++;
+    guarded->cache = self;
+    return 0;
+}
+
+void
+de_cache_remove(de_Cache *self, de_Guarded *guarded)
+{
+    Py_ssize_t at = cache_position(self, guarded);
+    if (at < 0) {
+        return;
+    }
+    self->size--;
+    memmove(self->entries + at, self->entries + at + 1, (size_t)(self->size - at) * sizeof(de_Guarded *));
+    self->version++;
+    self->dropped++;
+    guarded->cache = NULL;
+    de_guarded_retire(guarded);
+    Py_DECREF(guarded);
+}
+
+void
+de_cache_clear(de_Cache *self)
+{
+    while (self->size > 0) {
+        de_cache_remove(self, self->entries[self->size - 1]);
+    }
+}
+
+/* Ask the captures in order.  1 found, 0 none holds, -1 error, 2 the cache changed meanwhile. */
+static int
+cache_search(de_Cache *self, PyObject *const *args, PyObject *closure, PyObject *globals, PyObject *builtins,
+             de_Guarded **found)
+{
+    uint64_t version = self->version;
+    for (Py_ssize_t i = 0; i < self->size;) {
+        de_Guarded *guarded = (de_Guarded *)Py_NewRef((PyObject *)self->entries[i]);
+        int holds = de_guards_hold(guarded, args, self->code, closure, globals, builtins);
+        if (holds > 0) {
+            if (i > 0) {
+                cache_move_to_front(self, guarded);
+            }
+            *found = guarded;
+            return 1;
+        }
+        int changed = version != self->version;
+        if (holds == 0 && !changed && !de_guards_valid(guarded)) {
+            de_cache_remove(self, guarded);
+            version = self->version;
+        }
+        else {
+            i++;
+        }
+        Py_DECREF(guarded);
+        if (holds < 0) {
+            return -1;
+        }
+        if (changed) {
+            return 2;
+        }
+    }
+    return 0;
+}
+
+int
+de_cache_find(de_Cache *self, PyObject *const *args, PyObject *closure, PyObject *globals, PyObject *builtins,
+              de_Guarded **found)
+{
+    int status = 2;
+    for (int i = 0; status == 2 && i < CACHE_SEARCH_RESTARTS; i++) {
+        status = cache_search(self, args, closure, globals, builtins, found);
+    }
+    if (status == 1) {
+        self->hits++;
+        (*found)->hits++;
+        return 0;
+    }
+    self->misses++;
+    return status < 0 ? -1 : 0;
+}
+
+/* ---- everywhere ---- */
+
+/* Drop one invalid capture of this cache; 0 when there is none. */
+static int
+cache_drop_invalid(de_Cache *self)
+{
+    for (Py_ssize_t i = 0; i < self->size; i++) {
+        if (!de_guards_valid(self->entries[i])) {
+            de_cache_remove(self, self->entries[i]);
+            return 1;
+        }
+    }
+    return 0;
+}
+
+Py_ssize_t
+de_cache_sweep(void)
+{
+    Py_ssize_t count = 0;
+    de_Cache *cache = de_caches;
+    while (cache != NULL) {
+        if (cache_drop_invalid(cache)) {
+            /* That may have freed code objects, and their caches with them: start over. */
+            count++;
+            cache = de_caches;
+        }
+        else {
+            cache = cache->next;
+        }
+    }
+    return count;
+}
+
+/* ---- what people read ---- */
+
+int
+de_cache_add_reason(de_Cache *self, PyObject *reason)
+{
+    if (self->reasons == NULL) {
+        self->reasons = PyList_New(0);
+        if (self->reasons == NULL) {
+            return -1;
+        }
+    }
+    return PyList_Append(self->reasons, reason);
+}
+
+PyObject *
+de_cache_entries(de_Cache *self)
+{
+    Py_ssize_t size = self ? self->size : 0;
+    PyObject *list = PyList_New(size);
+    if (list == NULL) {
+        return NULL;
+    }
+    for (Py_ssize_t i = 0; i < size; i++) {
+        PyList_SET_ITEM(list, i, Py_NewRef((PyObject *)self->entries[i]));
+    }
+    return list;
+}
+
+PyObject *
+de_cache_stats(de_Cache *self)
+{
+    de_Cache nothing = {0};
+    de_Cache *cache = self ? self : &nothing;
+    return Py_BuildValue("{s:n,s:K,s:K,s:K,s:K,s:K,s:O}", "entries", cache->size, "hits",
+                         (unsigned long long)cache->hits, "misses", (unsigned long long)cache->misses, "captures",
+                         (unsigned long long)cache->captures, "recompiles",
+                         (unsigned long long)(cache->captures > 1 ? cache->captures - 1 : 0), "dropped",
+                         (unsigned long long)cache->dropped, "skip", cache->skip ? Py_True : Py_False);
+}

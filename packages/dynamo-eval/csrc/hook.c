@@ -1,0 +1,278 @@
+/* The frame evaluation function (PEP 523), and whether it is installed.
+ *
+ * The interpreter has one such function; each thread has its own callback.  The function is installed
+ * while any thread has a callback, and a thread takes its callback away while it captures and while it
+ * runs cached code that calls nothing worth capturing.  Installing costs a few nanoseconds, leaving it
+ * installed slows every Python call, so it is off wherever it can be.
+ */
+#include "eval.h"
+
+#include <pthread.h>
+
+#if defined(__GNUC__) && defined(__linux__)
+_Thread_local de_Thread de_thread __attribute__((tls_model("initial-exec")));
+#else
+_Thread_local de_Thread de_thread;
+#endif
+
+static Py_ssize_t hook_users;             /* callbacks set in all threads */
+static _PyFrameEvalFunction hook_below;   /* what was installed before us */
+static PyInterpreterState *hook_interpreter;
+
+static PyObject *hook_evaluate(PyThreadState *tstate, de_Frame *frame, int throwflag);
+
+/* ---- installed or not ---- */
+
+static void
+hook_install(void)
+{
+    _PyFrameEvalFunction current = _PyInterpreterState_GetEvalFrameFunc(hook_interpreter);
+    if (current != hook_evaluate) {
+        hook_below = current;
+        _PyInterpreterState_SetEvalFrameFunc(hook_interpreter, hook_evaluate);
+    }
+}
+
+void
+de_hook_uninstall(void)
+{
+    /* Somebody who came after us holds a pointer to our function: then it stays, and passes frames on. */
+    if (_PyInterpreterState_GetEvalFrameFunc(hook_interpreter) == hook_evaluate) {
+        _PyInterpreterState_SetEvalFrameFunc(hook_interpreter, hook_below);
+    }
+}
+
+static inline void
+hook_count(PyObject *old, PyObject *new)
+{
+    if ((old != NULL) == (new != NULL)) {
+        return;
+    }
+    if (new != NULL) {
+        if (hook_users++ == 0) {
+            hook_install();
+        }
+    }
+    else if (--hook_users == 0) {
+        de_hook_uninstall();
+    }
+}
+
+PyObject *
+de_hook_set(PyObject *callback)
+{
+    PyObject *previous = de_thread.callback;
+    de_thread.callback = Py_XNewRef(callback);
+    hook_count(previous, callback);
+    return previous;
+}
+
+void
+de_hook_restore(PyObject *previous)
+{
+    PyObject *current = de_thread.callback;
+    de_thread.callback = previous;
+    hook_count(current, previous);
+    Py_XDECREF(current);
+}
+
+/* ---- one frame ---- */
+
+/* Run the frame as if we were not there.  Lends the C recursion counter what the nesting costs. */
+static inline PyObject *
+hook_pass(PyThreadState *tstate, de_Frame *frame, int throwflag)
+{
+    de_recursion_lend(tstate);
+    PyObject *result = hook_below(tstate, frame, throwflag);
+    de_recursion_repay(tstate);
+    return result;
+}
+
+/* Deep in the C stack: run without the hook, where Python calls need no C stack; or give up before it ends. */
+static PyObject *
+hook_pass_deep(PyThreadState *tstate, de_Frame *frame, int throwflag, de_Stack left)
+{
+    if (left == DE_STACK_HARD && !throwflag && frame->owner == FRAME_OWNED_BY_THREAD) {
+        de_frame_drop(tstate, frame);
+        PyErr_SetString(PyExc_RecursionError, "maximum recursion depth exceeded");
+        return NULL;
+    }
+    PyObject *callback = de_hook_set(NULL);
+    PyObject *result = hook_pass(tstate, frame, throwflag);
+    de_hook_restore(callback);
+    return result;
+}
+
+static inline int
+hook_is_function_start(de_Frame *frame, PyCodeObject *code, int throwflag)
+{
+    /* A generator is resumed with a frame of its own; module and class bodies have no fast locals. */
+    return !throwflag && frame->owner == FRAME_OWNED_BY_THREAD && (code->co_flags & CO_OPTIMIZED) &&
+           frame->f_locals == NULL;
+}
+
+/* Take what the callback returned (steals) as a capture of `code`.  NULL with error set when it is none. */
+static de_Guarded *
+hook_accept(PyCodeObject *code, PyObject *answer)
+{
+    if (!PyObject_TypeCheck(answer, de_GuardedType)) {
+        PyErr_Format(PyExc_TypeError, "a capture callback returns GuardedCode or None, not %.200s",
+                     Py_TYPE(answer)->tp_name);
+        goto error;
+    }
+    de_Guarded *guarded = (de_Guarded *)answer;
+    de_Cache *cache = de_cache_ensure(code);
+    if (cache == NULL || de_guarded_fits(guarded, code) < 0 || de_cache_add(cache, guarded) < 0) {
+        goto error;
+    }
+    cache->captures++;
+    return guarded;
+error:
+    Py_DECREF(answer);
+    return NULL;
+}
+
+/* Ask the callback about a frame that no capture fits. 1 *found is one (new reference), 0 skip it, -1 error. */
+static int
+hook_capture(PyThreadState *tstate, de_Frame *frame, PyCodeObject *code, de_Guarded **found)
+{
+    PyObject *answer = NULL;
+    PyObject *view = de_view_new(frame);
+    if (view == NULL) {
+        return -1;
+    }
+    de_Cache *cache = de_cache_get(code);
+    PyObject *size = PyLong_FromSsize_t(cache ? cache->size : 0);
+    /* A debugger or profiler of the user's code has nothing to see here.  Where none is active, tracing
+     * stays possible: one may set a breakpoint in a backend. */
+    int traced = tstate->c_tracefunc != NULL || tstate->c_profilefunc != NULL;
+    PyObject *callback = de_hook_set(NULL);
+    if (size != NULL) {
+        if (traced) {
+            PyThreadState_EnterTracing(tstate);
+        }
+        PyObject *args[] = {NULL, view, size};
+        answer = PyObject_Vectorcall(callback, args + 1, 2 | PY_VECTORCALL_ARGUMENTS_OFFSET, NULL);
+        if (traced) {
+            PyThreadState_LeaveTracing(tstate);
+        }
+        Py_DECREF(size);
+    }
+    de_hook_restore(callback);
+    Py_DECREF(view);
+    if (answer == NULL) {
+        return -1;
+    }
+    if (answer == Py_None) {
+        Py_DECREF(answer);
+        cache = de_cache_ensure(code);
+        if (cache == NULL) {
+            return -1;
+        }
+        cache->skip = 1;
+        return 0;
+    }
+    *found = hook_accept(code, answer);
+    return *found ? 1 : -1;
+}
+
+/* Capture of `code` whose guards hold for this frame: 1 and a new reference, 0 none, -1 error. */
+static int
+hook_find(de_Cache *cache, de_Frame *frame, PyCodeObject *code, de_Guarded **found)
+{
+    if (cache == NULL || cache->size == 0) {
+        return 0;
+    }
+    if (de_thread.missed == code) {
+        de_thread.missed = NULL;
+        return 0;
+    }
+    PyObject *callback = de_thread.callback;
+    de_thread.callback = NULL;
+    PyFunctionObject *function = de_frame_function(frame);
+    int status =
+        de_cache_find(cache, frame->localsplus, function->func_closure, frame->f_globals, frame->f_builtins, found);
+    PyObject *stray = de_thread.callback;
+    de_thread.callback = callback;
+    if (stray != NULL) {
+        hook_count(stray, NULL);
+        Py_DECREF(stray);
+    }
+    return status < 0 ? -1 : *found != NULL;
+}
+
+static PyObject *
+hook_run(PyThreadState *tstate, de_Frame *frame, de_Guarded *guarded)
+{
+    PyObject *result;
+    de_recursion_lend(tstate);
+    if (guarded->needs_hook) {
+        result = de_run_guarded(tstate, frame, guarded, hook_below);
+    }
+    else {
+        PyObject *callback = de_hook_set(NULL);
+        result = de_run_guarded(tstate, frame, guarded, hook_below);
+        de_hook_restore(callback);
+    }
+    de_recursion_repay(tstate);
+    return result;
+}
+
+static PyObject *
+hook_evaluate(PyThreadState *tstate, de_Frame *frame, int throwflag)
+{
+    de_Stack left = de_stack_left();
+    if (left != DE_STACK_ENOUGH) {
+        return hook_pass_deep(tstate, frame, throwflag, left);
+    }
+    if (de_thread.callback == NULL) {
+        return hook_pass(tstate, frame, throwflag);
+    }
+    PyCodeObject *code = de_frame_code(frame);
+    if (!hook_is_function_start(frame, code, throwflag)) {
+        return hook_pass(tstate, frame, throwflag);
+    }
+    de_Cache *cache = de_cache_get(code);
+    if (cache != NULL && (cache->plain || (cache->skip && cache->size == 0))) {
+        return hook_pass(tstate, frame, throwflag);
+    }
+    de_Guarded *found = NULL;
+    int status = hook_find(cache, frame, code, &found);
+    if (status == 0) {
+        if (cache != NULL && cache->skip) {
+            return hook_pass(tstate, frame, throwflag);
+        }
+        status = hook_capture(tstate, frame, code, &found);
+    }
+    if (status < 0) {
+        de_frame_drop(tstate, frame);
+        return NULL;
+    }
+    if (status == 0) {
+        return hook_pass(tstate, frame, throwflag);
+    }
+    PyObject *result = hook_run(tstate, frame, found);
+    Py_DECREF(found);
+    return result;
+}
+
+/* ---- life ---- */
+
+static void
+hook_after_fork(void)
+{
+    /* Only the forking thread lives on. The hook itself leaves with its next change of state. */
+    hook_users = de_thread.callback != NULL;
+}
+
+int
+de_hook_init(void)
+{
+    hook_interpreter = PyInterpreterState_Get();
+    hook_below = _PyInterpreterState_GetEvalFrameFunc(hook_interpreter);
+    if (pthread_atfork(NULL, NULL, hook_after_fork) != 0) {
+        PyErr_NoMemory();
+        return -1;
+    }
+    return 0;
+}
