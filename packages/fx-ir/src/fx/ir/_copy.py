@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from typing import Any, Final
 
-from fx.ir._args import map_arg
+from fx.ir._args import KINDS, LEAF, SLICE, map_aggregate, map_arg
 from fx.ir._immutable import EMPTY
 from fx.ir.graph import Graph
 from fx.ir.node import Node
@@ -17,26 +17,44 @@ def deepcopy_graph(graph: Graph, memo: dict[int, Any]) -> Graph:
     """A copy of ``graph`` with nodes of its own; ``memo`` learns where each node and the graph went."""
     copied = Graph(tracer_cls=graph._tracer_cls, tracer_extras=graph._tracer_extras)
     memo[id(graph)] = copied
-    val_map: dict[Node, Node] = {}
+    val_map: dict[Node, Node] = {graph._root: copied._root}
     mapped = val_map.__getitem__
+    new_node, node_class = Node.__new__, Node
+    before = copied._root
     for node in graph.nodes:
-        val_map[node] = memo[id(node)] = copied.node_copy(node, mapped)
-    _restore_names(graph, copied)
+        new = val_map[node] = memo[id(node)] = new_node(node_class)
+        new.graph = copied
+        new.type, new.uid, new._name, new._label = node.type, node.uid, node._name, node._label
+        new._op, new._target = node._op, node._target
+        args = node.args
+        for arg in args:
+            if type(arg) is not Node and KINDS.get(type(arg), SLICE) != LEAF:
+                new._args = map_arg(args, mapped)
+                break
+        else:
+            new._args = tuple([mapped(arg) if type(arg) is Node else arg for arg in args])
+        new._kwargs = map_arg(node._kwargs, mapped) if node._kwargs else EMPTY
+        new._meta = copy.copy(node._meta) if node._meta else None
+        new._pending = None
+        new._prev, before._next = before, new
+        before = new
+    before._next, copied._root._prev = copied._root, before
+    for node, new in val_map.items():
+        users = node._users
+        if users is None:
+            new._users = None
+        elif isinstance(users, dict):
+            new._users = {mapped(user): None for user in users}
+        else:
+            new._users = mapped(users)
+    copied._len = graph._len
+    copied._created = graph._created
+    copied._names = {name: None if node is None else mapped(node) for name, node in graph._names.items()}
+    copied._counts = dict(graph._counts)
+    copied._placeholders = {name: mapped(node) for name, node in graph._placeholders.items()}
     if graph._codegen is not None:
         copied._codegen = copy.deepcopy(graph._codegen, memo)
     return copied
-
-
-def _restore_names(graph: Graph, copied: Graph) -> None:
-    """Give the copy the same names, and the same choice of names to come."""
-    names: dict[str, Node | None] = dict.fromkeys(graph._names)
-    for old, new in zip(graph.nodes, copied.nodes, strict=True):
-        new._name = old._name
-        new.uid = old.uid
-        names[old._name] = new
-    copied._names = names
-    copied._counts = dict(graph._counts)
-    copied._created = graph._created
 
 
 class _Ref:
@@ -98,6 +116,4 @@ def rebuild(state: dict[str, Any]) -> Graph:
 
 
 def _resolve(value: Any, made: list[Node]) -> Any:
-    from fx.ir._args import map_aggregate
-
     return map_aggregate(value, lambda leaf: made[leaf.position] if isinstance(leaf, _Ref) else leaf)

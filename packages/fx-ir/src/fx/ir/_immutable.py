@@ -19,7 +19,7 @@ def _refuse(self: object, *args: object, **kwargs: object) -> NoReturn:
     )
 
 
-class immutable_list(list[_T]):  # noqa: N801 - torch.fx's name
+class immutable_list(list[_T]):
     """A list that cannot be changed; equal to a list of the same items, and hashable if they are.
 
     Raises:
@@ -47,7 +47,7 @@ class immutable_list(list[_T]):  # noqa: N801 - torch.fx's name
         return type(self), (tuple(self),)
 
 
-class immutable_dict(dict[_K, _V]):  # noqa: N801 - torch.fx's name
+class immutable_dict(dict[_K, _V]):
     """A dict that cannot be changed; equal to a dict of the same items, and hashable if they are.
 
     Raises:

@@ -17,13 +17,13 @@ from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, Final, Literal, cast, overload
 
 from fx.ir import _checks, _codegen
-from fx.ir._args import map_arg
-from fx.ir._immutable import EMPTY
+from fx.ir._args import KINDS, LEAF, SLICE, map_arg
+from fx.ir._immutable import EMPTY, immutable_dict
 from fx.ir._index import Index
 from fx.ir._order import END, ERASED, GAP, label_between
 from fx.ir._uses import drop_use
 from fx.ir.errors import ForeignNodeError, NodeInUseError, NodeNameError, NoSuchNodeError
-from fx.ir.names import RESERVED, candidate, name_of_target, unique
+from fx.ir.names import RESERVED, Candidate, candidate, name_of_target, unique
 from fx.ir.node import Node, freeze_args, freeze_kwargs, inputs
 from fx.ir.types import OPS, Argument, CodeGen, Leaf, Listener, Op, Target, TransformCode
 
@@ -208,11 +208,26 @@ class Graph:
             ForeignNodeError, ErasedNodeError, UseBeforeDefinitionError: an argument cannot be used at that place.
             PlaceholderError: the placeholder's name is taken or is no parameter name.
         """
-        if op not in _OPS or (not callable(target) if op == "call_function" else not isinstance(target, str)):
+        if op not in _OPS or not (callable(target) if op == "call_function" else isinstance(target, str)):
             _checks.operation(op, target)
         found: list[Node] = []
         frozen = freeze_args(args, found) if args else ()
         frozen_kwargs = freeze_kwargs(kwargs, found) if kwargs else EMPTY
+        wish = name_of_target(target) if name is None else candidate(name)
+        return self._insert(op, target, frozen, frozen_kwargs, found, wish, type_expr, None)
+
+    def _insert(
+        self,
+        op: Op,
+        target: Target,
+        args: tuple[Argument, ...],
+        kwargs: immutable_dict[str, Argument],
+        found: list[Node],
+        wish: Candidate,
+        type_expr: Any | None,
+        meta: dict[str, Any] | None,
+    ) -> Node:
+        """:meth:`create_node` with frozen arguments, the nodes in them, and an operation that was checked."""
         anchor = self._anchor
         if self._behind:
             before, after = anchor, anchor._next
@@ -222,7 +237,6 @@ class Graph:
         for value in found:
             if value._label >= limit or value.graph is not self:
                 _checks.refuse(self, value, None)
-        parameter = None
         if op == "placeholder":
             parameter = _checks.placeholder(cast("str", target), self._placeholders, None)
 
@@ -232,14 +246,14 @@ class Graph:
         node.uid = self._created
         self._created += 1
         names = self._names
-        wish = name_of_target(target) if name is None else candidate(name)
         node._name = name = unique(wish, names, self._counts)
         names[name] = node
         node._op = op
         node._target = target
-        node._args = frozen
-        node._kwargs = frozen_kwargs
-        node._users = node._meta = node._pending = None
+        node._args = args
+        node._kwargs = kwargs
+        node._meta = meta
+        node._users = node._pending = None
         node._prev = before
         node._next = after
         if limit == END and before is not after:
@@ -256,7 +270,7 @@ class Graph:
                 users[node] = None
             elif users is not node:
                 value._users = {users: None, node: None}
-        if parameter is not None:
+        if op == "placeholder":
             self._placeholders[parameter] = node
         if self._index is not None:
             self._index.add(node)
@@ -445,12 +459,21 @@ class Graph:
 
         Raises: as :meth:`create_node`, and whatever ``arg_transform`` raises.
         """
-        args = map_arg(node.args, arg_transform)
-        kwargs = map_arg(node.kwargs, arg_transform) if node._kwargs else EMPTY
-        copied = self.create_node(node._op, node._target, args, kwargs, node._name, node.type)
-        if node._meta:
-            copied._meta = copy.copy(node._meta)
-        return copied
+        found: list[Node] = []
+        args = node.args
+        for arg in args:
+            if type(arg) is not Node and KINDS.get(type(arg), SLICE) != LEAF:
+                args = freeze_args(map_arg(args, arg_transform), found)
+                break
+        else:
+            args = freeze_args(
+                tuple([arg_transform(arg) if type(arg) is Node else arg for arg in args]), found
+            )
+        kwargs = freeze_kwargs(map_arg(node.kwargs, arg_transform), found) if node._kwargs else EMPTY
+        meta = copy.copy(node._meta) if node._meta else None
+        return self._insert(
+            node._op, node._target, args, kwargs, found, candidate(node._name), node.type, meta
+        )
 
     @overload
     def graph_copy(

@@ -10,6 +10,7 @@ from __future__ import annotations
 import builtins
 import keyword
 import re
+from collections.abc import Container
 from functools import lru_cache
 from typing import Final, NamedTuple
 
@@ -88,7 +89,7 @@ class Namespace:
         return name
 
 
-def unique(wish: Candidate, used: set[str] | dict[str, object], counts: dict[str, int]) -> str:
+def unique(wish: Candidate, used: Container[str], counts: dict[str, int]) -> str:
     """The first free name for ``wish``; ``counts`` (base → last number) is updated, ``used`` is not."""
     name, base, number, reserved = wish
     if number is None or name in used:

@@ -32,7 +32,7 @@ Leaf: TypeAlias = Any
 BaseArgument: TypeAlias = None | bool | int | float | complex | str | bytes | slice | range | EllipsisType
 """Plain Python values that every layer understands."""
 
-Argument: TypeAlias = Union[  # noqa: UP007 - a recursive alias in strings needs Union on 3.11
+Argument: TypeAlias = Union[
     BaseArgument, "Node", tuple["Argument", ...], Sequence["Argument"], Mapping[str, "Argument"], Leaf
 ]
 """What may stand in ``Node.args`` and ``Node.kwargs``; lists and dicts are frozen when they enter a node."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from fx.ir.errors import GraphError
+from fx.ir.lint.fast import holds
 from fx.ir.lint.rules import RULES, Breach
 
 if TYPE_CHECKING:
@@ -37,7 +38,11 @@ def check(graph: Graph) -> list[Breach]:
 
 def require(graph: Graph) -> None:
     """Raise :class:`LintError` unless :func:`check` finds nothing."""
-    breaches = check(graph)
+    if holds(graph):
+        nodes = list(graph.nodes) if graph.owning_module is not None or graph._index is not None else []
+        breaches = [breach for name in ("index", "owning module") for breach in RULES[name](graph, nodes)]
+    else:
+        breaches = check(graph)
     if breaches:
         raise LintError(tuple(breaches), graph)
 

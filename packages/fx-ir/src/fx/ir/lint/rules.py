@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final
 
 from fx.ir import _checks
@@ -17,7 +18,6 @@ from fx.ir._order import END
 from fx.ir._uses import uses
 from fx.ir.errors import GraphError
 from fx.ir.names import RESERVED
-from fx.ir.types import OPS
 
 if TYPE_CHECKING:
     from fx.ir.graph import Graph
@@ -96,7 +96,7 @@ def _erased(graph: Graph, nodes: list[Node]) -> Found:
 @rule("order")
 def _order(graph: Graph, nodes: list[Node]) -> Found:
     """Order labels grow along the list."""
-    for before, node in zip(nodes, nodes[1:], strict=False):
+    for before, node in pairwise(nodes):
         if not before._label < node._label:
             yield f"the order labels of nodes {before} and {node} do not grow", (before, node)
     if graph._root._label != END:
@@ -134,17 +134,18 @@ def _frozen(graph: Graph, nodes: list[Node]) -> Found:
     for node in nodes:
         if type(node._args) is not tuple or type(node._kwargs) is not immutable_dict:
             yield f"the arguments of node {node} can be changed without its knowledge", (node,)
-        elif not (all(map(_is_frozen, node._args)) and all(map(_is_frozen, node._kwargs.values()))):
+        elif not (all(map(is_frozen, node._args)) and all(map(is_frozen, node._kwargs.values()))):
             yield f"an argument of node {node} holds a list or dict that can be changed", (node,)
 
 
-def _is_frozen(value: Any) -> bool:
+def is_frozen(value: Any) -> bool:
+    """Is ``value`` immutable all the way down, as far as containers go?"""
     kind = kind_of(type(value))
     if kind == LIST:
-        return type(value) is immutable_list and all(map(_is_frozen, value))
+        return type(value) is immutable_list and all(map(is_frozen, value))
     if kind == DICT:
-        return type(value) is immutable_dict and all(map(_is_frozen, value.values()))
-    return not isinstance(value, tuple) or all(map(_is_frozen, value))
+        return type(value) is immutable_dict and all(map(is_frozen, value.values()))
+    return not isinstance(value, tuple) or all(map(is_frozen, value))
 
 
 @rule("opcode")
@@ -160,16 +161,22 @@ def _opcode(graph: Graph, nodes: list[Node]) -> Found:
 @rule("arguments")
 def _arguments(graph: Graph, nodes: list[Node]) -> Found:
     """An output has one argument, a placeholder at most one, a method call at least one."""
-    bounds = {"output": (1, 1), "placeholder": (0, 1), "call_method": (1, None), "get_attr": (0, 0)}
     for node in nodes:
-        low, high = bounds.get(node._op, (0, None))
-        number = len(node._args)
-        if node._op in ("output", "placeholder") and node._kwargs:
-            yield f"{node._op} node {node} has keyword arguments", (node,)
-        if node._op == "get_attr":
-            continue  # its arguments are without meaning
-        if number < low or (high is not None and number > high):
-            yield f"{node._op} node {node} cannot have {number} positional arguments", (node,)
+        if not has_good_count(node):
+            shown = f"{len(node._args)} positional and {len(node._kwargs)} keyword arguments"
+            yield f"{node._op} node {node} cannot have {shown}", (node,)
+
+
+_BOUNDS: Final = {"output": (1, 1), "placeholder": (0, 1), "call_method": (1, 1 << 60)}
+
+
+def has_good_count(node: Node) -> bool:
+    """Does ``node`` have as many arguments as its opcode allows?"""
+    bounds = _BOUNDS.get(node._op)
+    if bounds is None:
+        return True
+    low, high = bounds
+    return low <= len(node._args) <= high and not (node._kwargs and node._op != "call_method")
 
 
 @rule("names")

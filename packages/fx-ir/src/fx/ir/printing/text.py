@@ -50,12 +50,12 @@ def _line(node: Node, target: str) -> str:
     op = node._op
     if op == "output":
         args = node.args
-        return f"return {args[0] if args else None}"
+        return f"return {args[0]!s}" if args else "return None"
     annotation = "" if node.type is None else f"{format_type(node.type)} "
     head = f"%{node._name} : {annotation}[num_users={count(node)}] = {op}[target={target}]"
     if op == "placeholder":
         args = node.args
-        return f"{head}(default={args[0]})" if args else head
+        return f"{head}(default={args[0]!s})" if args else head
     if op == "get_attr":
         return head
     kwargs = node.kwargs
