@@ -1,0 +1,72 @@
+"""The line table: lines and columns of code units (PEP 626, PEP 657).
+
+Entries cover 1-8 code units. First byte 128 | form << 3 | units - 1; forms 0-9 same line with small columns, 10-12
+line step 0-2, 13 line without columns, 14 everything, 15 nothing known.
+
+Source: CPython, Objects/locations.md (InternalDocs/code_objects.md).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from .instruction import Positions
+
+__all__ = ["encode_locations"]
+
+
+def _write_unsigned(out: bytearray, value: int) -> None:
+    while value >= 64:
+        out.append(64 | value & 63)
+        value >>= 6
+    out.append(value)
+
+
+def _write_signed(out: bytearray, value: int) -> None:
+    _write_unsigned(out, -value << 1 | 1 if value < 0 else value << 1)
+
+
+def _body(positions: Positions, line: int) -> tuple[int, bytes]:
+    """Form and following bytes of an entry whose predecessor was on `line`."""
+    start, end, column, end_column = positions
+    if start is None:
+        return 15, b""
+    out = bytearray()
+    step = start - line
+    end = start if end is None else end
+    if column is None or end_column is None:
+        if end == start:
+            _write_signed(out, step)
+            return 13, bytes(out)
+    elif end == start and column >= 0 and end_column >= 0:
+        if step == 0 and column < 80 and 0 <= end_column - column < 16:
+            return column >> 3, bytes(((column & 7) << 4 | end_column - column,))
+        if 0 <= step < 3 and column < 128 and end_column < 128:
+            return 10 + step, bytes((column, end_column))
+    _write_signed(out, step)
+    _write_unsigned(out, max(end - start, 0))
+    _write_unsigned(out, 0 if column is None else column + 1)
+    _write_unsigned(out, 0 if end_column is None else end_column + 1)
+    return 14, bytes(out)
+
+
+def encode_locations(first_line: int, runs: Iterable[tuple[int, Positions]]) -> bytes:
+    """Write `co_linetable`.
+
+    Args:
+        first_line: `co_firstlineno`.
+        runs: code units (> 0) and their place, in order.
+    """
+    out = bytearray()
+    line = first_line
+    for units, positions in runs:
+        form, body = _body(positions, line)
+        while units > 0:
+            count = min(units, 8)
+            out.append(128 | form << 3 | count - 1)
+            out += body
+            units -= count
+            if form != 15 and positions[0] is not None and positions[0] != line:
+                line = positions[0]
+                form, body = _body(positions, line)
+    return bytes(out)
