@@ -404,6 +404,7 @@ static PyGetSetDef entry_getset[] = {
 };
 
 static PyMethodDef entry_methods[] = {
+    {"__class_getitem__", Py_GenericAlias, METH_O | METH_CLASS, NULL},
     {"__reduce__", entry_reduce, METH_NOARGS, PyDoc_STR("__reduce__($self, /)\n--\n\nPickled by name.")},
     {"__copy__", entry_copy, METH_NOARGS, PyDoc_STR("__copy__($self, /)\n--\n\nItself, as a function.")},
     {"__deepcopy__", entry_deepcopy, METH_O,

@@ -1,8 +1,8 @@
 """The C core: frame hook (PEP 523), cache per code object, entry points."""
 
 from collections.abc import Callable
-from types import CellType, CodeType, FunctionType
-from typing import Any, Final, Generic, ParamSpec, Protocol, TypeAlias, TypedDict, TypeVar, final, overload
+from types import CellType, CodeType, FunctionType, GenericAlias
+from typing import Any, Generic, ParamSpec, Protocol, TypeAlias, TypedDict, TypeVar, final, overload
 
 from typing_extensions import Self, disjoint_base
 
@@ -105,13 +105,12 @@ class EntryPoint(Generic[_P, _R]):
     def __new__(cls, callable: Callable[_P, _R], callback: _Callback | None, /) -> Self: ...
     @property
     def capture_callback(self) -> _Callback | None: ...
-    @property
-    def __wrapped__(self) -> Callable[_P, _R]: ...
     def __call__(self, *args: _P.args, **kwargs: _P.kwargs) -> _R: ...
     def __reduce__(self) -> str: ...
     def __copy__(self) -> Self: ...
     def __deepcopy__(self, memo: dict[int, object], /) -> Self: ...
-    def __getattr__(self, name: str, /) -> Any: ...  # what the wrapped callable has
+    def __class_getitem__(cls, item: object, /) -> GenericAlias: ...
+    def __getattribute__(self, name: str, /) -> Any: ...  # what the wrapped callable has
 
 class FunctionEntryPoint(EntryPoint[_P, _R]):
     """Entry point of a function; binds to instances as a function does."""
