@@ -107,46 +107,48 @@ class CodeGen:
             CodegenError: a node cannot be written.
         """
         nodes = list(graph.nodes)
-        to = Writer(assign_names(nodes, root_module), describe_with=options if verbose else None)
+        names = assign_names(nodes, root_module)
+        to = Writer(names, describe_with=options if verbose else None)
         self.root = to.root
-        placeholders = [node for node in nodes if node.op == "placeholder"]
         to.globals.reserve(self.own_names())
-        head_parameters = parameters(placeholders, to)
-        body, statements, returns = self._body(nodes, to, verbose)
+        head_parameters = parameters(names.placeholders, to)
+        body, owners, returns = self._body(nodes, to, verbose)
         head = self.gen_fn_def(head_parameters, returns)
         text = self._assemble(head, body)
         values = to.globals.values
         self._add_globals(values, text)
-        return PythonCode(text, values, self.function_name, tuple(statements))
+        return PythonCode(text, values, self.function_name, body, owners)
 
-    def _body(
-        self, nodes: Sequence[Node], to: Writer, verbose: bool
-    ) -> tuple[list[str], list[tuple[str, str]], str]:
-        """The lines of the body (each ends in a newline), the statements with their nodes, the return annotation."""
+    def _body(self, nodes: Sequence[Node], to: Writer, verbose: bool) -> tuple[list[str], list[str], str]:
+        """The lines of the body (each ends in a newline), the nodes they compute, the return annotation."""
         dying = last_uses(nodes)
         names = to.names
         body: list[str] = []
-        statements: list[tuple[str, str]] = []
+        owners: list[str] = []
         comment = ""
         for node in nodes:
+            op = node.op
+            if op == "output":
+                body.append(self._output(node, to) + "\n")
+                owners.append(node.name)
+                return body, owners, "" if node.type is None else f" -> {to.annotation(node.type)}"
+            statement = EMIT[op](node, to)
+            last = dying.get(node)
+            if last is not None:
+                released = names[last[0]] if len(last) == 1 else " = ".join([names[value] for value in last])
+                statement = f"{statement};  {released} = None\n"
+            elif statement:
+                statement += "\n"
+            else:
+                continue
             if verbose:
                 text = location_comment(node)
                 if text and text != comment:
                     comment = text
                     body.append(text)
-            if node.op == "output":
-                statement = self._output(node, to)
-                body.append(statement + "\n")
-                statements.append((statement.partition("\n")[0], node.name))
-                return body, statements, "" if node.type is None else f" -> {to.annotation(node.type)}"
-            statement = EMIT[node.op](node, to)
-            last = dying.get(node)
-            if last:
-                statement = f"{statement};  {' = '.join([names[value] for value in last])} = None"
-            if statement:
-                body.append(statement + "\n")
-                statements.append((statement, node.name))
-        return body or ["pass\n"], statements, ""
+            body.append(statement)
+            owners.append(node.name)
+        return body or ["pass\n"], owners, ""
 
     def _output(self, node: Node, to: Writer) -> str:
         if type(self).generate_output is CodeGen.generate_output:

@@ -89,11 +89,11 @@ def write_folder(module: GraphModule, folder: str | os.PathLike[str], module_nam
 def import_statement(name: str, value: Any) -> str | None:
     """The statement that binds ``name`` to ``value`` in another process, or ``None`` if none does."""
     if isinstance(value, types.ModuleType):
-        home, _, last = value.__name__.rpartition(".")
+        parent, _, last = value.__name__.rpartition(".")
         if not all(map(is_plain, value.__name__.split("."))):
             return None
-        if home:
-            return f"from {home} import {last} as {name}"
+        if parent:
+            return f"from {parent} import {last} as {name}"
         return f"import {last}" if last == name else f"import {last} as {name}"
     if value is type(None):
         return f"{name} = type(None)"

@@ -3,26 +3,41 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from fx.ir import Node
+
+_KEPT: Final = frozenset({"placeholder", "output"})
+"""Opcodes whose unused value is not released."""
 
 
 def last_uses(nodes: Sequence[Node]) -> dict[Node, list[Node]]:
     """For each node that uses values for the last time: these values, in the order of its arguments.
 
-    A value that nobody uses dies where it is made, unless it is a parameter.
+    A value that nobody uses dies where it is made, unless it is a parameter.  Works from the users of each value, of
+    which there is mostly one, so arguments need not be walked.
     """
     dying: dict[Node, list[Node]] = {}
-    alive: set[Node] = set()
-    for user in reversed(nodes):
-        inputs = user.all_input_nodes
-        if user not in alive and user.op not in ("placeholder", "output"):
-            dying[user] = [*[node for node in inputs if node not in alive], user]
-        elif inputs:
-            last = [node for node in inputs if node not in alive]
-            if last:
-                dying[user] = last
-        alive.update(inputs)
+    several: list[Node] = []
+    for node in nodes:
+        users = (
+            node._users
+        )  # as ``users``, without the mapping around it: this is the hot path of code generation
+        if users is None:
+            if node.op in _KEPT:
+                continue
+            last = node
+        else:
+            last = max(users) if type(users) is dict else users  # type: ignore[assignment]  # the one user itself
+        if last in dying:
+            dying[last].append(node)
+            several.append(last)
+        else:
+            dying[last] = [node]
+    for user in several:
+        values = dying[user]
+        if len(values) > 1:
+            order = {node: place for place, node in enumerate([*user.all_input_nodes, user])}
+            values.sort(key=order.__getitem__)
     return dying

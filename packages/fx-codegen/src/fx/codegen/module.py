@@ -77,9 +77,11 @@ class GraphModule(nn.Module):
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Self:
         """An instance of a new subclass of ``cls``, which will hold its ``forward``."""
-        base = pickling.written_class(cls)
-        own = type(base)(base.__name__, (base,), {"__module__": base.__module__, pickling.IMPLEMENTS: base})
-        return super().__new__(own)
+        base: Any = pickling.written_class(cls)
+        make: Any = type(base)
+        own: type[Self] = make(base.__name__, (base,), {"__module__": base.__module__, pickling.IMPLEMENTS: base})
+        made: Self = super().__new__(own)
+        return made
 
     def __init__(
         self, root: nn.Module | dict[str, Any], graph: Graph, class_name: str = "GraphModule"
@@ -171,7 +173,7 @@ class GraphModule(nn.Module):
             include_stride, include_device: add these to the shapes that ``node.meta`` knows.
         """
         text = readable.module_text(
-            self, self._get_name(), include_stride=include_stride, include_device=include_device
+            self, GraphModule, type(self).__name__, include_stride=include_stride, include_device=include_device
         )
         if print_output:
             print(text)

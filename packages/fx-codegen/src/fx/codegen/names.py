@@ -10,7 +10,7 @@ from __future__ import annotations
 import builtins
 import keyword
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -46,6 +46,7 @@ class Locals(NamedTuple):
 
     root: str
     """The parameter that holds the root module."""
+    placeholders: list[Node]
     names: dict[Node, str]
     """Variable of every node's value; the node's name, unless that cannot be."""
     parameters: dict[Node, str]
@@ -54,10 +55,10 @@ class Locals(NamedTuple):
     """All of these: globals must be called otherwise."""
 
 
-def assign_names(nodes: Iterable[Node], root: str) -> Locals:
+def assign_names(nodes: Sequence[Node], root: str) -> Locals:
     """Decide what every value is called.  Parameters have the first choice, as callers may pass them by keyword."""
     names = {node: node.name for node in nodes}
-    placeholders = [node for node in names if node.op == "placeholder"]
+    placeholders = [node for node in nodes if node.op == "placeholder"]
     taken = set(names.values())
     parameters: dict[Node, str] = {}
     seen: set[str] = set()
@@ -74,7 +75,7 @@ def assign_names(nodes: Iterable[Node], root: str) -> Locals:
     if root in seen:
         root = free_name(root, taken | seen)
     _rename(names, parameters, root, taken, seen)
-    return Locals(root, names, parameters, taken | seen | {root})
+    return Locals(root, placeholders, names, parameters, taken | seen | {root})
 
 
 def _rename(

@@ -69,4 +69,5 @@ def shallow_copy(module: _M) -> _M:
 
 def written_class(cls: type[_M]) -> type[_M]:
     """The class that users wrote, for the class of an instance."""
-    return vars(cls).get(IMPLEMENTS, cls)
+    written: type[_M] = vars(cls).get(IMPLEMENTS, cls)
+    return written

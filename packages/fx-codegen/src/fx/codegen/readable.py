@@ -8,13 +8,13 @@ if TYPE_CHECKING:
     from fx.codegen.module import GraphModule
 
 
-def module_text(module: GraphModule, name: str, **options: Any) -> str:
-    """The text of a class ``name`` with the verbose code of ``module``, then its children's, indented."""
+def module_text(module: GraphModule, generated: type[GraphModule], name: str, **options: Any) -> str:
+    """The text of a class ``name`` with the verbose code of ``module``, then its children's of class ``generated``."""
     code = module.graph.python_code("self", verbose=True, **options)
     parts = [f"class {name}(torch.nn.Module):", _indented(code.src.rstrip())]
     for child_name, child in module.named_children():
-        if type(module).__mro__[2:] and hasattr(child, "graph") and hasattr(child, "print_readable"):
-            parts += ["", _indented(module_text(child, child_name, **options))]
+        if isinstance(child, generated):
+            parts += ["", _indented(module_text(child, generated, child_name, **options))]
     return "\n".join(parts)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -20,13 +21,16 @@ class PythonCode:
     """Every name that the text takes from outside, and the object it means; nothing else."""
     name: str = "forward"
     """The function's name."""
-    statements: tuple[tuple[str, str], ...] = field(default=(), repr=False)
-    """(statement, name of the node that it computes), in order."""
+    statements: Sequence[str] = field(default=(), repr=False)
+    """The lines of the body as they were generated, before any transformer."""
+    owners: Sequence[str] = field(default=(), repr=False)
+    """Name of the node of each statement; comments have none."""
 
     @cached_property
     def lines(self) -> dict[int, str]:
         """Line of ``src`` (from 1) → name of the node that this line computes."""
-        owner = {statement.strip(): name for statement, name in self.statements}
+        statements = [text.partition("\n")[0].strip() for text in self.statements if not text.startswith("#")]
+        owner = dict(zip(statements, self.owners, strict=True))
         found = {}
         for number, line in enumerate(self.src.split("\n"), 1):
             name = owner.get(line.strip())

@@ -106,7 +106,8 @@ def _rule(target: Callable[..., Any]) -> Effects | None:
     if isinstance(target, OpOverload):
         return _of_schema(target)
     if isinstance(target, OpOverloadPacket):
-        names = [name for name in target.overloads() if name != "out" and not name.endswith("_out")]
+        overloads = cast("list[str]", target.overloads())  # type: ignore[no-untyped-call]  # torch has no annotation here
+        names = [name for name in overloads if name != "out" and not name.endswith("_out")]
         return _of_schema(cast("OpOverload", getattr(target, names[0]))) if names else None
     return None
 

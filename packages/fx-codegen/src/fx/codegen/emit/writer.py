@@ -46,18 +46,27 @@ class Writer:
         From the first keyword on that is no plain name, keywords go into one ``**{...}``, which keeps their order.
         """
         names = self.names
-        value = self.value
-        parts = [names[arg] if type(arg) is Node else value(arg) for arg in args]
+        parts = []
+        for arg in args:
+            if type(arg) is Node:
+                parts.append(names[arg])
+            else:
+                cls = type(arg)
+                parts.append((LITERALS.get(cls) or writer_of(cls))(arg, self))
         if kwargs:
-            odd: list[str] = []
-            for key, arg in kwargs.items():
-                if odd or not is_plain(key):
-                    odd.append(f"{value(key)}: {value(arg)}")
-                else:
-                    parts.append(f"{key} = {value(arg)}")
-            if odd:
-                parts.append("**{" + ", ".join(odd) + "}")
+            self._keywords(kwargs, parts)
         return ", ".join(parts)
+
+    def _keywords(self, kwargs: Mapping[str, Any], parts: list[str]) -> None:
+        odd: list[str] = []
+        for key, arg in kwargs.items():
+            text = self.value(arg)
+            if odd or not is_plain(key):
+                odd.append(f"{self.value(key)}: {text}")
+            else:
+                parts.append(f"{key} = {text}")
+        if odd:
+            parts.append("**{" + ", ".join(odd) + "}")
 
     def attribute(self, base: str, path: str) -> str:
         """``base.path``; steps that are no plain names are fetched with ``getattr``."""
