@@ -60,13 +60,18 @@ def encode_locations(first_line: int, runs: Iterable[tuple[int, Positions]]) -> 
     out = bytearray()
     line = first_line
     for units, positions in runs:
+        start, end, column, end_column = positions
+        if start == line == end and column is not None and end_column is not None and units <= 8:
+            width = end_column - column
+            if column < 80 and 0 <= width < 16:
+                out += bytes((128 | column & 120 | units - 1, (column & 7) << 4 | width))
+                continue
         form, body = _body(positions, line)
         while units > 0:
-            count = min(units, 8)
-            out.append(128 | form << 3 | count - 1)
+            out.append(128 | form << 3 | min(units, 8) - 1)
             out += body
-            units -= count
-            if form != 15 and positions[0] is not None and positions[0] != line:
-                line = positions[0]
+            units -= 8
+            if start is not None and start != line:
+                line = start
                 form, body = _body(positions, line)
     return bytes(out)
