@@ -7,6 +7,7 @@ node: the results are the same, the cost is a fraction. Any overridden step make
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from typing import Any, ClassVar, Final, cast
 
 import torch
@@ -96,7 +97,7 @@ class Interpreter:
             args = tuple(self.graph.process_inputs(*args))
         self.args_iter = iter(args)
         if self._overrides_nothing and not initial_env:
-            result = self._run_plan(list(args))
+            result = self._run_plan()
         else:
             result = self._run_nodes(dict(initial_env or {}))
         if result is _MISSING:
@@ -209,7 +210,7 @@ class Interpreter:
     def fetch_args_kwargs_from_env(self, n: Node) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """The arguments of ``n`` with values in place of nodes."""
         args = cast("tuple[Any, ...]", self.map_nodes_to_values(n.args, n))
-        kwargs = cast("dict[str, Any]", self.map_nodes_to_values(n.kwargs, n))
+        kwargs = cast("dict[str, Any]", self.map_nodes_to_values(n.kwargs, n)) if n.kwargs else {}
         return args, kwargs
 
     def map_nodes_to_values(self, args: Argument, n: Node) -> Any:
@@ -222,8 +223,11 @@ class Interpreter:
         Raises:
             NodeError: a node in ``args`` has no value yet, or not any more.
         """
+        env = self.env
         try:
-            return load(args, self.env.__getitem__)
+            if type(args) is tuple:
+                return tuple([env[arg] if type(arg) is Node else load(arg, env.__getitem__) for arg in args])
+            return load(args, env.__getitem__)
         except KeyError as error:
             raise NodeError(
                 f"Node {n} referenced nonexistent value {error.args[0]}! Run Graph.lint() to diagnose such issues",
@@ -232,52 +236,38 @@ class Interpreter:
 
     # -- with a plan ------------------------------------------------------------------------------------------------
 
-    def _run_plan(self, args: list[Any]) -> Any:
+    def _run_plan(self) -> Any:
         plan = plan_of(self.graph)
         frees = self.garbage_collect_values
         slots = plan.slots.copy()
         result: Any = _MISSING
         step: Step | None = None
-        fetch = self.fetch_attr
-        self.args_iter = iter(args)
-        args.clear()
         try:
             for step in plan.steps:
-                op = step.op
-                if op == "call_function":
+                args = step.args(slots)
+                if step.op == "call_function":
                     call = cast("Callable[..., Any]", step.target)
-                elif op == "call_module":
-                    call = fetch(cast("str", step.target))
-                elif op == "call_method":
-                    owner, *rest = step.args(slots)
-                    call = getattr(owner, cast("str", step.target))
-                    kwargs = {} if step.kwargs is None else step.kwargs(slots)
-                    slots[step.into] = call(*rest, **kwargs)
-                    del owner, rest
-                    if frees:
-                        for slot in step.free:
-                            slots[slot] = None
-                    continue
-                elif op == "output":
-                    (result,) = step.args(slots)
-                    slots[step.into] = result
+                elif step.fetch is not None:
+                    call = step.fetch(self.module)
+                elif step.op == "call_method":
+                    call = getattr(args[0], cast("str", step.target))
+                    args = args[1:]
+                elif step.op == "output":
+                    result = slots[step.into] = args[0]
                     break
                 else:
-                    slots[step.into] = getattr(self, op)(step.target, step.args(slots), {})
-                    if frees:
-                        for slot in step.free:
-                            slots[slot] = None
-                    continue
-                if step.kwargs is None:
-                    slots[step.into] = call(*step.args(slots))
-                else:
-                    slots[step.into] = call(*step.args(slots), **step.kwargs(slots))
+                    call = partial(getattr(self, step.op), step.target, args, {})
+                    args = ()
+                slots[step.into] = call(*args) if step.kwargs is None else call(*args, **step.kwargs(slots))
                 if frees:
+                    del args
                     for slot in step.free:
                         slots[slot] = None
         except Exception as error:
             if step is not None:
                 self._explain(step.node, error)
+                if isinstance(error, AttributeError) and step.fetch is not None:
+                    self.fetch_attr(cast("str", step.target))
             raise
         finally:
             self._env = None

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 import torch
 
 __all__ = ["is_library_module"]
+
+_LIBRARY: Final = ("torch.nn", "torch.ao.nn")
 
 
 def is_library_module(module: torch.nn.Module) -> bool:
@@ -12,6 +16,6 @@ def is_library_module(module: torch.nn.Module) -> bool:
 
     Source: seed 003, "Leaf modules".
     """
-    return type(module).__module__.startswith(("torch.nn", "torch.ao.nn")) and not isinstance(
+    return type(module).__module__.startswith(_LIBRARY) and not isinstance(
         module, torch.nn.Sequential
     )

@@ -37,6 +37,9 @@ _TORCH_PLUMBING: Final = frozenset(
 _is_plumbing_file: dict[str, bool] = {}
 
 
+_new_location: Final = object.__new__
+
+
 def _is_plumbing(filename: str) -> bool:
     known = _is_plumbing_file.get(filename)
     if known is None:
@@ -52,33 +55,37 @@ class Location:
     Made from a code object and an instruction offset; the line is worked out on first use.
     """
 
-    __slots__ = ("_code", "_instruction", "_line", "filename", "function")
+    __slots__ = ("_code", "_instruction")
 
     def __init__(self, filename: str, line: int | None, function: str) -> None:
-        self.filename = filename
-        self.function = function
-        self._line = line
-        self._code: CodeType | None = None
-        self._instruction = 0
+        self._code: CodeType | tuple[str, str] = (filename, function)
+        self._instruction = line
 
     @classmethod
     def of_frame(cls, frame: FrameType) -> Location:
         """The place where ``frame`` is now."""
-        self = cls.__new__(cls)
-        code = frame.f_code
-        self._code = code
+        self = _new_location(cls)
+        self._code = frame.f_code
         self._instruction = frame.f_lasti
-        self.filename = code.co_filename
-        self.function = code.co_name
         return self
+
+    @property
+    def filename(self) -> str:
+        """The file, as Python names it."""
+        return self._code[0] if isinstance(self._code, tuple) else self._code.co_filename
+
+    @property
+    def function(self) -> str:
+        """Name of the function."""
+        return self._code[1] if isinstance(self._code, tuple) else self._code.co_name
 
     @property
     def line(self) -> int | None:
         """Line number, counted from 1; None where the compiler recorded none."""
-        if self._code is not None:
-            self._line = _line_of(self._code, self._instruction)
-            self._code = None
-        return self._line
+        if not isinstance(self._code, tuple):
+            self._instruction = _line_of(self._code, self._instruction or 0)
+            self._code = (self._code.co_filename, self._code.co_name)
+        return self._instruction
 
     @property
     def source(self) -> str:
@@ -121,13 +128,10 @@ def _line_of(code: CodeType, instruction: int) -> int | None:
     return None
 
 
-def user_frame(depth: int = 1) -> FrameType | None:
-    """The innermost frame that belongs neither to this package nor to torch's dispatch.
-
-    Args:
-        depth: frames to pass over first, counted from the caller.
-    """
-    frame: FrameType | None = sys._getframe(depth)
+def user_frame(frame: FrameType | None = None) -> FrameType | None:
+    """The innermost frame, from ``frame`` (the caller's) outwards, that belongs neither to this package nor to torch's dispatch."""
+    if frame is None:
+        frame = sys._getframe(1)
     while frame is not None:
         filename = frame.f_code.co_filename
         known = _is_plumbing_file.get(filename)
@@ -139,7 +143,7 @@ def user_frame(depth: int = 1) -> FrameType | None:
 
 def location_of_user() -> Location | None:
     """Where the user's program is now; None when no frame of it is on the stack."""
-    frame = user_frame(2)
+    frame = user_frame()
     return None if frame is None else Location.of_frame(frame)
 
 
@@ -147,7 +151,7 @@ def stack_of_user() -> str:
     """The user's part of the stack, outermost call first, in the words of a traceback."""
     frames = [
         summary
-        for summary in traceback.StackSummary.extract(_walk(user_frame(2)), lookup_lines=False)
+        for summary in traceback.StackSummary.extract(_walk(user_frame()), lookup_lines=False)
         if not _is_plumbing(summary.filename)
     ]
     frames.reverse()

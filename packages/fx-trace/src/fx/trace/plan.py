@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from operator import itemgetter
+from operator import attrgetter, itemgetter
 from typing import Any, Final, final
 from weakref import WeakKeyDictionary
 
@@ -24,13 +24,14 @@ Fetch = Callable[[Slots], Any]
 @final
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One node: what it runs, from and into which slots."""
+    """One node: what it runs, from and into which slots; ``fetch`` finds a submodule from the root."""
 
     node: Node
     op: Op
     target: Target
     args: Fetch
     kwargs: Fetch | None
+    fetch: Callable[[Any], Any] | None
     into: int
     free: tuple[int, ...]
     frees: tuple[Node, ...]
@@ -127,7 +128,8 @@ class _Planner:
         kwargs = self._nested(node.kwargs) if node.kwargs else None
         into = self.slot_of[node] = self._slot(None)
         free = tuple([self.slot_of[used] for used in frees])
-        return Step(node, node.op, node.target, args, kwargs, into, free, tuple(frees))
+        fetch = attrgetter(str(node.target)) if node.op == "call_module" and node.target else None
+        return Step(node, node.op, node.target, args, kwargs, fetch, into, free, tuple(frees))
 
     def _positional(self, args: tuple[Argument, ...]) -> Fetch:
         if not args:

@@ -14,7 +14,9 @@ from __future__ import annotations
 import copy
 import dataclasses
 import enum
-from collections.abc import Callable, Iterator, Mapping
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from types import BuiltinFunctionType, FunctionType, MethodDescriptorType
 from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeAlias, cast
 
 import torch
@@ -34,7 +36,7 @@ from fx.trace.mutation import mutates_arguments
 from fx.trace.operators import Operators
 from fx.trace.scope import Scope
 
-__all__ = ["Attribute", "GraphAppendingTracer", "ParameterProxy", "Proxy", "TracerBase", "assert_fn"]
+__all__ = ["Attribute", "GraphAppendingTracer", "ParameterProxy", "Proxy", "TracerBase", "assert_fn", "tracer_in"]
 
 ModuleStack: TypeAlias = dict[str, tuple[str, type]]
 
@@ -111,13 +113,13 @@ class TracerBase:
         """
         if self.check_mutable_operations and kind in ("call_function", "call_method"):
             self._refuse_mutation(kind, target, kwargs)
-        node = self.graph.create_node(kind, target, args, kwargs, name, type_expr)
+        node = self.graph.create_node(kind, target, args, cast("dict[str, Argument]", kwargs), name, type_expr)
         scope = self.scope
         self.node_name_to_scope[node.name] = (scope.module_path, scope.module_type)
         if self.module_stack:
             node.meta["nn_module_stack"] = self._present_module_stack()
-        if self.record_locations:
-            frame = user_frame(2)
+        if self.record_locations and kind not in _WITHOUT_PLACE:
+            frame = user_frame(_present_frame(2))
             if frame is not None:
                 node.meta["location"] = Location.of_frame(frame)
         if self.record_stack_traces and not node.stack_trace:
@@ -186,7 +188,12 @@ class TracerBase:
         node = self.create_node(kind, target, args, kwargs, name, type_expr)
         if proxy_factory_fn is not None:
             return proxy_factory_fn(node)
-        return Proxy(node, self) if self._makes_plain_proxies else self.proxy(node)
+        if self._makes_plain_proxies:
+            made = _new_proxy(Proxy)
+            _set_node(made, node)
+            _set_tracer(made, self)
+            return made
+        return self.proxy(node)
 
     def create_arg(self, a: Any) -> Argument:
         """Lower one argument of the traced program to what a graph can hold.
@@ -371,7 +378,11 @@ class Proxy(Operators["Proxy"]):
         """Record a torch function or tensor method that was called with a traced value among its arguments."""
         args = args or ()
         kwargs = kwargs or {}
-        tracer = _tracer_in(args) or _tracer_in(tuple(kwargs.values()))
+        tracer: TracerBase | None
+        if args and type(args[0]) is Proxy:
+            tracer = args[0].tracer
+        else:
+            tracer = tracer_in(args) or tracer_in(kwargs.values())
         if tracer is None:
             raise ArgumentTypeError(
                 f"no traced value was found in the arguments of {orig_method}; a container of this kind cannot be recorded.",
@@ -379,14 +390,16 @@ class Proxy(Operators["Proxy"]):
             )
         method = _method_names.get(orig_method)
         if method is None:
-            method = _method_names[orig_method] = _method_name(orig_method)
-        if isinstance(orig_method, torch._C.ScriptMethod):
-            return tracer.create_proxy("call_method", orig_method.name, (orig_method.owner, *args), kwargs)
+            method = _method_name(orig_method)
         if method:
             return tracer.create_proxy("call_method", method, args, kwargs)
+        if isinstance(orig_method, torch.ScriptMethod):
+            return tracer.create_proxy("call_method", orig_method.name, (orig_method.owner, *args), kwargs)
         return tracer.create_proxy("call_function", orig_method, args, kwargs)
 
 
+_new_proxy: Final = object.__new__
+_present_frame: Final = sys._getframe
 _set_node: Final = Proxy.node.__set__  # type: ignore[attr-defined]  # a slot's descriptor
 _set_tracer: Final = Proxy.tracer.__set__  # type: ignore[attr-defined]  # a slot's descriptor
 
@@ -397,24 +410,43 @@ class Attribute(Proxy):
     Source: torch.fx ``Attribute``.
     """
 
-    __slots__ = ("_node", "attr", "root")
+    __slots__ = ("_attribute", "_node")
+
+    if TYPE_CHECKING:
+        _attribute: tuple[Proxy, str]
+        _node: Node | None
 
     def __init__(self, root: Proxy, attr: str) -> None:
-        object.__setattr__(self, "root", root)
-        object.__setattr__(self, "attr", attr)
-        object.__setattr__(self, "_node", None)
+        _set_attribute(self, (root, attr))
+        _set_attribute_node(self, None)
         _set_tracer(self, root.tracer)
+
+    @property
+    def root(self) -> Proxy:
+        """The value whose attribute this is."""
+        return self._attribute[0]
+
+    @property
+    def attr(self) -> str:
+        """Name of the attribute."""
+        return self._attribute[1]
 
     @property
     def node(self) -> Node:  # type: ignore[override]  # made when first asked for
         """The ``getattr`` node, recorded on first use: most attributes are only called."""
-        if self._node is None:
-            made = self.tracer.create_proxy("call_function", getattr, (self.root, self.attr), {})
-            object.__setattr__(self, "_node", made.node)
-        return self._node
+        node = self._node
+        if node is None:
+            node = self.tracer.create_proxy("call_function", getattr, self._attribute, {}).node
+            _set_attribute_node(self, node)
+        return node
 
     def __call__(self, *args: Any, **kwargs: Any) -> Proxy:
-        return self.tracer.create_proxy("call_method", self.attr, (self.root, *args), kwargs)
+        root, attr = self._attribute
+        return self.tracer.create_proxy("call_method", attr, (root, *args), kwargs)
+
+
+_set_attribute: Final = Attribute._attribute.__set__  # type: ignore[attr-defined]  # a slot's descriptor
+_set_attribute_node: Final = Attribute._node.__set__  # type: ignore[union-attr]  # a slot's descriptor
 
 
 class ParameterProxy(Proxy):
@@ -464,6 +496,7 @@ class ParameterProxy(Proxy):
 
 _RECORDED_CLASSES: Final = frozenset({Proxy, Attribute, ParameterProxy})
 _OWN_ATTRIBUTES: Final = frozenset({"node", "tracer", "__dict__", "__class__"})
+_WITHOUT_PLACE: Final = frozenset({"placeholder", "output"})
 _ITERATING: Final = {
     "GET_ITER": "is the subject of a loop or comprehension",
     "FOR_ITER": "is the subject of a loop or comprehension",
@@ -479,22 +512,28 @@ _method_names: dict[Callable[..., Any], str] = {}
 
 
 def _method_name(function: Callable[..., Any]) -> str:
-    """Name under which a call is recorded as ``call_method``; empty when it is a function."""
-    if torch.overrides.is_tensor_method_or_property(function):
-        return function.__name__
-    return ""
+    """Name under which a call is recorded as ``call_method``; empty when it is a function. Remembered for C functions."""
+    name = function.__name__ if torch.overrides.is_tensor_method_or_property(function) else ""
+    if isinstance(function, (BuiltinFunctionType, MethodDescriptorType, FunctionType)):
+        _method_names[function] = name
+    return name
 
 
-def _tracer_in(values: tuple[Any, ...] | list[Any]) -> TracerBase | None:
+def tracer_in(values: Iterable[Any]) -> TracerBase | None:
+    """The tracer of the first traced value in ``values``, at any depth of containers and data classes; None if there is none."""
     for value in values:
+        if type(value) in _LEAVES:
+            continue
         if isinstance(value, Proxy):
             return value.tracer
         if isinstance(value, (tuple, list)):
-            found = _tracer_in(value)
-        elif isinstance(value, dict):
-            found = _tracer_in(list(value.values()))
+            found = tracer_in(value)
+        elif isinstance(value, Mapping):
+            found = tracer_in(value.values())
         elif isinstance(value, slice):
-            found = _tracer_in((value.start, value.stop, value.step))
+            found = tracer_in((value.start, value.stop, value.step))
+        elif dataclasses.is_dataclass(value) and not isinstance(value, type):
+            found = tracer_in([getattr(value, field.name, None) for field in dataclasses.fields(value)])
         else:
             continue
         if found is not None:

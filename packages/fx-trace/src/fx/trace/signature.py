@@ -90,8 +90,25 @@ def parameters_of(function: FunctionType) -> Parameters:
             **dict(zip(positional[len(positional) - len(defaults) :], defaults, strict=True)),
             **(function.__kwdefaults__ or {}),
         },
-        inspect.get_annotations(function),
+        _annotations(function),
     )
+
+
+def _annotations(function: FunctionType) -> dict[str, Any]:
+    """The annotations; those kept as text are evaluated, and stay text where that fails."""
+    return {
+        name: _evaluated(value, function) if isinstance(value, str) else value
+        for name, value in function.__annotations__.items()
+    }
+
+
+def _evaluated(text: str, function: FunctionType) -> Any:
+    cells = zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
+    try:
+        closed_over = {name: cell.cell_contents for name, cell in cells}
+        return eval(text, function.__globals__, closed_over)
+    except (NameError, AttributeError, TypeError, ValueError, SyntaxError):
+        return text
 
 
 def taking_all_by_position(function: FunctionType) -> FunctionType:

@@ -27,7 +27,6 @@ from fx.trace.location import location_of_user
 from fx.trace.patching import Patches
 from fx.trace.proxy import ParameterProxy, Proxy, TracerBase
 from fx.trace.pytrees import install_pytree_codegen
-from fx.trace.scope import Scope, ScopeContextManager
 from fx.trace.signature import Parameters, parameters_of, plain_function, positional_call, undecorated
 from fx.trace.wrap import patch_autowrapped, patch_wrapped_names
 
@@ -144,17 +143,20 @@ class Tracer(TracerBase):
             What the traced program gets from the call.
         """
         path = self.path_of_module(m)
-        with ScopeContextManager(self.scope, Scope(path, type(m))):
-            calls = self.num_calls.get(path, 0)
-            key = f"{path}@{calls}" if calls else path
-            self.num_calls[path] = calls + 1
-            self.module_stack[key] = (path, type(m))
-            try:
-                if self.is_leaf_module(m, path):
-                    return self.create_proxy("call_module", path, args, kwargs)
-                return forward(*args, **kwargs)
-            finally:
-                self.module_stack.pop(key, None)
+        calls = self.num_calls.get(path, 0)
+        key = f"{path}@{calls}" if calls else path
+        self.num_calls[path] = calls + 1
+        entry = self.module_stack[key] = (path, type(m))
+        scope = self.scope
+        before = scope.module_path, scope.module_type
+        scope.module_path, scope.module_type = entry
+        try:
+            if self.is_leaf_module(m, path):
+                return self.create_proxy("call_module", path, args, kwargs)
+            return forward(*args, **kwargs)
+        finally:
+            scope.module_path, scope.module_type = before
+            self.module_stack.pop(key, None)
 
     def module_called(
         self, module: torch.nn.Module, call: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]

@@ -63,9 +63,10 @@ class TransformerTracer(Tracer):
         if is_same:
             name, type_expr = name or source.name, type_expr or source.type
         node = super().create_node(kind, target, args, kwargs, name, type_expr)
-        node.meta = {
-            key: value for key, value in source.meta.items() if is_same or key not in _OF_THE_VALUE
-        }
+        if is_same:
+            node.meta = dict(source.meta)
+        else:
+            node.meta = {key: value for key, value in source.meta.items() if key not in _OF_THE_VALUE}
         return node
 
 
@@ -115,6 +116,8 @@ class Transformer(Interpreter):
 
     def call_module(self, target: Target, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
         """Let the tracer decide: it records leaf modules, which here are all, and traces through others."""
+        if type(self.tracer) is TransformerTracer:
+            return self.tracer.create_proxy("call_module", target, args, kwargs)
         submodule = self.fetch_attr(str(target))
         paths = cast("dict[torch.nn.Module, str]", self.tracer.submodule_paths)
         paths[submodule] = str(target)

@@ -14,7 +14,7 @@ from typing import Any, Final, TypeVar
 
 from fx.trace.errors import RootError
 from fx.trace.patching import Patches
-from fx.trace.proxy import Proxy
+from fx.trace.proxy import tracer_in
 
 __all__ = ["patch_autowrapped", "patch_wrapped_names", "recording", "wrap"]
 
@@ -69,32 +69,14 @@ def recording(function: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(function)
     def wrapped(*args: Any, **kwargs: Any) -> Any:
-        proxy = _find_proxy(args) or (_find_proxy(tuple(kwargs.values())) if kwargs else None)
-        if proxy is None:
+        tracer = tracer_in(args) or (tracer_in(kwargs.values()) if kwargs else None)
+        if tracer is None:
             return function(*args, **kwargs)
-        made = proxy[0].tracer.create_proxy("call_function", function, args, kwargs)
+        made = tracer.create_proxy("call_function", function, args, kwargs)
         made.node.meta["is_wrapped"] = True
         return made
 
     return wrapped
-
-
-def _find_proxy(values: tuple[Any, ...] | list[Any]) -> tuple[Proxy] | None:
-    """The first traced value at any depth, in a tuple, since its own truth cannot be asked for."""
-    for value in values:
-        if isinstance(value, Proxy):
-            return (value,)
-        if isinstance(value, (tuple, list)):
-            found = _find_proxy(value)
-        elif isinstance(value, Mapping):
-            found = _find_proxy(list(value.values()))
-        elif isinstance(value, slice):
-            found = _find_proxy((value.start, value.stop, value.step))
-        else:
-            continue
-        if found is not None:
-            return found
-    return None
 
 
 def patch_wrapped_names(patches: Patches) -> None:
