@@ -28,6 +28,10 @@ from fx.ir.errors import OpcodeError as OpcodeError
 from fx.ir.errors import PlaceholderError as PlaceholderError
 from fx.ir.errors import TargetError as TargetError
 from fx.ir.errors import UseBeforeDefinitionError as UseBeforeDefinitionError
+from fx.ir.files import dumps as dumps
+from fx.ir.files import load as load
+from fx.ir.files import loads as loads
+from fx.ir.files import save as save
 from fx.ir.graph import Graph as Graph
 from fx.ir.graph import InsertPoint as InsertPoint
 from fx.ir.graph import NodeList as NodeList

@@ -26,22 +26,19 @@ def eliminate_dead_code(graph: Graph, is_impure_node: Callable[[Node], bool] | N
 
 def _in_nested_graphs(graph: Graph, is_impure_node: Callable[[Node], bool] | None) -> bool:
     """Do the same in the graphs of those submodules that the graph fetches with ``get_attr``."""
-    owner = graph.owning_module
-    if owner is None:
+    owner: Any = graph.owning_module
+    if owner is None and not graph.nested:
         return False
     changed = False
     for path in {str(node.target): None for node in graph.find_nodes(op="get_attr")}:
-        child: Any = owner
+        nested = graph.nested_graph(path)
+        if nested is None or nested is graph or not nested.eliminate_dead_code(is_impure_node):
+            continue
+        changed = True
+        child = owner
         for part in path.split("."):
             child = getattr(child, part, None)
-        nested = getattr(child, "graph", None)
-        if (
-            isinstance(nested, type(graph))
-            and nested is not graph
-            and nested.eliminate_dead_code(is_impure_node)
-        ):
-            recompile = getattr(child, "recompile", None)
-            if recompile is not None:
-                recompile()
-            changed = True
+        recompile = getattr(child, "recompile", None)
+        if recompile is not None:
+            recompile()
     return changed

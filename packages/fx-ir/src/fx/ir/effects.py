@@ -18,6 +18,7 @@ from fx.ir._args import nodes_in
 from fx.ir.targets import OpaqueTarget, find_target
 
 if TYPE_CHECKING:
+    from fx.ir.graph import Graph
     from fx.ir.node import Node
 
 _F = TypeVar("_F", bound=Callable[..., Any])
@@ -112,11 +113,9 @@ def effects_of_method(name: str) -> Effects:
 
 
 def effects_of_module(module: object) -> Effects:
-    """What calling ``module`` does: its own ``_is_impure``, the graph it holds, or what was declared for its class."""
+    """What calling ``module`` does: its own ``_is_impure``, or what was declared for its nearest class."""
     if getattr(module, "_is_impure", False):
         return IMPURE
-    if _graph_of(module) is not None:
-        return IMPURE if _graph_is_impure(module) else PURE
     for cls in type(module).__mro__:
         if cls in _MODULES:
             return _MODULES[cls](module)
@@ -154,11 +153,18 @@ def _method_effects(node: Node) -> Effects:
 
 
 def _module_effects(node: Node) -> Effects:
-    owner = node.graph.owning_module
-    if owner is None:
+    graph = node.graph
+    path = str(node.target)
+    nested = graph.nested_graph(path)
+    owner = graph.owning_module
+    if nested is not None:
+        effects = IMPURE if _graph_is_impure(nested) else PURE
+    elif owner is None:
         return IMPURE  # what is called cannot be seen
-    module = _attribute(owner, str(node.target))
-    return IMPURE if module is None else effects_of_module(module) or _argument_effects(node)
+    else:
+        module = _attribute(owner, path)
+        effects = IMPURE if module is None else effects_of_module(module)
+    return effects or _argument_effects(node)
 
 
 def _no_effects(node: Node) -> Effects:
@@ -183,10 +189,10 @@ def _argument_effects(node: Node) -> Effects:
             return Effects(mutates=frozenset({"out"}))
         if kwargs.get("inplace") is True:
             return MUTATES_FIRST
-    owner = node.graph.owning_module
-    if owner is not None:
+    graph = node.graph
+    if graph.owning_module is not None or graph.nested:
         for value in nodes_in((node.args, kwargs)):
-            if value.op == "get_attr" and _graph_is_impure(_attribute(owner, str(value.target))):
+            if value.op == "get_attr" and _graph_is_impure(graph.nested_graph(str(value.target))):
                 return IMPURE
     return PURE
 
@@ -198,14 +204,8 @@ def _attribute(owner: object, path: str) -> object | None:
     return found
 
 
-def _graph_of(module: object) -> Any:
-    graph = getattr(module, "graph", None)
-    return graph if hasattr(graph, "nodes") and hasattr(graph, "owning_module") else None
-
-
-def _graph_is_impure(module: object) -> bool:
-    """Does the graph that ``module`` holds have effects?  Its nested graphs answer through their own nodes."""
-    graph = _graph_of(module)
+def _graph_is_impure(graph: Graph | None) -> bool:
+    """Has ``graph`` effects?  The graphs nested in it answer through its own nodes."""
     if graph is None:
         return False
     return any(is_impure(node) for node in graph.nodes if node.op not in ("placeholder", "output"))

@@ -120,6 +120,8 @@ class Graph:
 
     owning_module: Any | None
     """What ``get_attr`` and ``call_module`` targets are looked up in, or ``None``."""
+    nested: dict[str, Graph]
+    """Path → graph of the submodule there, for a graph that has no owning module (a loaded one)."""
 
     def __init__(
         self,
@@ -142,6 +144,7 @@ class Graph:
         self._index: Index | None = None
         self._listeners: tuple[Listener, ...] = ()
         self._codegen: CodeGen | None = None
+        self.nested: dict[str, Graph] = {}
 
     # -- reading --------------------------------------------------------------------------------------------------
 
@@ -171,6 +174,16 @@ class Graph:
         if last._op != "output":
             raise NoSuchNodeError("the last node of the graph is no output; call Graph.output")
         return last
+
+    def nested_graph(self, path: str) -> Graph | None:
+        """The graph of the submodule at the dotted ``path``, or ``None`` if that has (or is) no graph of this package."""
+        found: Any = self.owning_module
+        if found is None:
+            return self.nested.get(path)
+        for part in path.split("."):
+            found = getattr(found, part, None)
+        graph = found if isinstance(found, Graph) else getattr(found, "graph", None)
+        return graph if isinstance(graph, Graph) else None
 
     def find_nodes(self, *, op: Op, target: Target | None = None, sort: bool = True) -> list[Node]:
         """The nodes with this opcode, and this target if one is given; from an index, not by a search.
@@ -277,6 +290,22 @@ class Graph:
         for listener in self._listeners:
             listener.node_created(node)
         return node
+
+    def _insert_named(
+        self,
+        op: Op,
+        target: Target,
+        args: tuple[Argument, ...],
+        kwargs: immutable_dict[str, Argument],
+        found: list[Node],
+        name: str,
+        type_expr: Any | None,
+        meta: dict[str, Any] | None,
+    ) -> Node:
+        """:meth:`_insert` with exactly this name, as a file has it."""
+        if not name.isidentifier() or name in RESERVED or name in self._names:
+            raise NodeNameError(f"{name!r} is no free name for a node")
+        return self._insert(op, target, args, kwargs, found, candidate(name), type_expr, meta)
 
     def placeholder(self, name: str, type_expr: Any | None = None, default_value: Leaf = _NO_DEFAULT) -> Node:
         """An input of the function, with the parameter name ``name`` (``*args`` and ``**kwargs`` keep their stars).

@@ -1,0 +1,1 @@
+"""Questions about graphs that need no torch: shape, order, differences."""
