@@ -181,8 +181,17 @@ de_cache_find(de_Cache *self, PyObject *const *args, PyObject *closure, PyObject
               de_Guarded **found)
 {
     int status = 2;
+    /* Guards written in Python are no business of the user's debugger or profiler. */
+    PyThreadState *tstate = PyThreadState_Get();
+    int traced = de_is_traced(tstate);
+    if (traced) {
+        PyThreadState_EnterTracing(tstate);
+    }
     for (int i = 0; status == 2 && i < CACHE_SEARCH_RESTARTS; i++) {
         status = cache_search(self, args, closure, globals, builtins, found);
+    }
+    if (traced) {
+        PyThreadState_LeaveTracing(tstate);
     }
     if (status == 1) {
         self->hits++;

@@ -17,6 +17,10 @@
 #pragma GCC diagnostic ignored "-Wsign-compare"
 #pragma GCC diagnostic ignored "-Wpedantic"
 #include <internal/pycore_frame.h>
+#if PY_VERSION_HEX >= 0x030C0000
+#undef _PyGC_FINALIZED /* a public macro of 3.12, a function of the internal header */
+#include <internal/pycore_interp.h>
+#endif
 #pragma GCC diagnostic pop
 #ifdef DE_DEFINED_BUILD_CORE
 #undef Py_BUILD_CORE
@@ -39,6 +43,9 @@ static inline void de_frame_drop(PyThreadState *tstate, de_Frame *frame);
  * Python would not, and must not fail earlier than plain Python does.  `de_recursion_repay` undoes it. */
 static inline void de_recursion_lend(PyThreadState *tstate);
 static inline void de_recursion_repay(PyThreadState *tstate);
+
+/* Whether a debugger, profiler or monitoring tool listens to what this thread runs. */
+static inline int de_is_traced(PyThreadState *tstate);
 
 #if PY_VERSION_HEX < 0x030B0000
 #error "dynamo.eval needs CPython 3.11 or newer"

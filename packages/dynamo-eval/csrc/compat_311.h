@@ -52,3 +52,9 @@ de_recursion_repay(PyThreadState *tstate)
 {
     (void)tstate;
 }
+
+static inline int
+de_is_traced(PyThreadState *tstate)
+{
+    return tstate->c_tracefunc != NULL || tstate->c_profilefunc != NULL;
+}

@@ -65,14 +65,33 @@ de_frame_drop(PyThreadState *tstate, de_Frame *frame)
     de_datastack_pop(tstate, frame);
 }
 
+/* One evaluation costs this much of the counter (PY_EVAL_C_STACK_UNITS of Python/ceval.c; read in the
+ * machine code of 3.12.1, whose evaluator begins by taking 2). */
+#define DE_EVALUATION_UNITS 2
+
 static inline void
 de_recursion_lend(PyThreadState *tstate)
 {
-    tstate->c_recursion_remaining++;
+    tstate->c_recursion_remaining += DE_EVALUATION_UNITS;
 }
 
 static inline void
 de_recursion_repay(PyThreadState *tstate)
 {
-    tstate->c_recursion_remaining--;
+    tstate->c_recursion_remaining -= DE_EVALUATION_UNITS;
+}
+
+static inline int
+de_is_traced(PyThreadState *tstate)
+{
+    if (tstate->c_tracefunc != NULL || tstate->c_profilefunc != NULL) {
+        return 1;
+    }
+    /* sys.monitoring keeps one byte of tools for each kind of event. */
+    const unsigned char *tools = (const unsigned char *)&tstate->interp->monitors;
+    unsigned char any = 0;
+    for (size_t i = 0; i < sizeof(tstate->interp->monitors); i++) {
+        any |= tools[i];
+    }
+    return any != 0;
 }

@@ -85,7 +85,9 @@ de_guards_hold(de_Guarded *self, PyObject *const *args, PyCodeObject *code, PyOb
     if (self->check_fn == NULL) {
         return 0;
     }
-    PyObject *answer = PyObject_Vectorcall(self->check_fn, args, (size_t)de_code_arguments(code), NULL);
+    PyObject *check_fn = Py_NewRef(self->check_fn);
+    PyObject *answer = PyObject_Vectorcall(check_fn, args, (size_t)de_code_arguments(code), NULL);
+    Py_DECREF(check_fn);
     int holds = answer ? PyObject_IsTrue(answer) : -1;
     Py_XDECREF(answer);
     if (holds < 0 && PyErr_ExceptionMatches(PyExc_Exception) && !PyErr_ExceptionMatches(PyExc_RecursionError) &&

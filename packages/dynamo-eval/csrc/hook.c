@@ -145,7 +145,7 @@ hook_capture(PyThreadState *tstate, de_Frame *frame, PyCodeObject *code, de_Guar
     PyObject *size = PyLong_FromSsize_t(cache ? cache->size : 0);
     /* A debugger or profiler of the user's code has nothing to see here.  Where none is active, tracing
      * stays possible: one may set a breakpoint in a backend. */
-    int traced = tstate->c_tracefunc != NULL || tstate->c_profilefunc != NULL;
+    int traced = de_is_traced(tstate);
     PyObject *callback = de_hook_set(NULL);
     if (size != NULL) {
         if (traced) {
