@@ -9,6 +9,7 @@ Source: CPython, Objects/locations.md (InternalDocs/code_objects.md).
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import lru_cache
 
 from .instruction import Positions
 
@@ -26,25 +27,28 @@ def _write_signed(out: bytearray, value: int) -> None:
     _write_unsigned(out, -value << 1 | 1 if value < 0 else value << 1)
 
 
-def _body(positions: Positions, line: int) -> tuple[int, bytes]:
-    """Form and following bytes of an entry whose predecessor was on `line`."""
-    start, end, column, end_column = positions
-    if start is None:
+@lru_cache(maxsize=1 << 14)
+def _body(step: int | None, span: int, column: int | None, end_column: int | None) -> tuple[int, bytes]:
+    """Form and following bytes of an entry; memoised, since code repeats itself.
+
+    Args:
+        step: lines since the entry before, None for no line.
+        span: lines from first to last.
+    """
+    if step is None:
         return 15, b""
     out = bytearray()
-    step = start - line
-    end = start if end is None else end
     if column is None or end_column is None:
-        if end == start:
+        if not span:
             _write_signed(out, step)
             return 13, bytes(out)
-    elif end == start and column >= 0 and end_column >= 0:
+    elif not span and column >= 0 and end_column >= 0:
         if step == 0 and column < 80 and 0 <= end_column - column < 16:
             return column >> 3, bytes(((column & 7) << 4 | end_column - column,))
         if 0 <= step < 3 and column < 128 and end_column < 128:
             return 10 + step, bytes((column, end_column))
     _write_signed(out, step)
-    _write_unsigned(out, max(end - start, 0))
+    _write_unsigned(out, max(span, 0))
     _write_unsigned(out, 0 if column is None else column + 1)
     _write_unsigned(out, 0 if end_column is None else end_column + 1)
     return 14, bytes(out)
@@ -59,19 +63,15 @@ def encode_locations(first_line: int, runs: Iterable[tuple[int, Positions]]) -> 
     """
     out = bytearray()
     line = first_line
-    for units, positions in runs:
-        start, end, column, end_column = positions
-        if start == line == end and column is not None and end_column is not None and units <= 8:
-            width = end_column - column
-            if column < 80 and 0 <= width < 16:
-                out += bytes((128 | column & 120 | units - 1, (column & 7) << 4 | width))
-                continue
-        form, body = _body(positions, line)
-        while units > 0:
-            out.append(128 | form << 3 | min(units, 8) - 1)
+    for units, (start, end, column, end_column) in runs:
+        span = 0 if start is None or end is None else end - start
+        form, body = _body(None if start is None else start - line, span, column, end_column)
+        line = line if start is None else start
+        while units > 8:
+            out.append(128 | form << 3 | 7)
             out += body
             units -= 8
-            if start is not None and start != line:
-                line = start
-                form, body = _body(positions, line)
+            form, body = _body(None if start is None else 0, span, column, end_column)
+        out.append(128 | form << 3 | units - 1)
+        out += body
     return bytes(out)

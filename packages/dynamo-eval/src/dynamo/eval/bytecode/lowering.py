@@ -26,12 +26,15 @@ _INVERSE: Final = {
     "POP_JUMP_IF_NONE": "POP_JUMP_IF_NOT_NONE",
     "POP_JUMP_IF_NOT_NONE": "POP_JUMP_IF_NONE",
 }
-_SYMBOLS: Final = {
+_SYMBOLS: Final[dict[int, dict[str, int]]] = {
     Kind.COMPARE: {symbol: index for index, symbol in enumerate(FACTS.compare_ops)},
     Kind.BINARY: {symbol: index for index, symbol in enumerate(FACTS.binary_ops)},
     Kind.INTRINSIC_1: {symbol: index for index, symbol in enumerate(FACTS.intrinsics_1)},
     Kind.INTRINSIC_2: {symbol: index for index, symbol in enumerate(FACTS.intrinsics_2)},
 }
+_TOO_LARGE: Final = 1 << 31
+# As module constants: reading a member of an enum costs five times as much.
+_NUMBER, _CONST, _NAME, _LOCAL, _CELL = map(int, (Kind.NUMBER, Kind.CONST, Kind.NAME, Kind.LOCAL, Kind.CELL))
 _COMPOUND: Final = ("CALL", "CALL_KW", "END_FOR")
 # What is one physical instruction whose operand needs no rewriting: opcode and kind of operand.
 _PLAIN: Final = {
@@ -73,7 +76,7 @@ class Lowered:
 
     def append(self, op: int, arg: int, origin: Instruction, positions: Positions) -> None:
         """As `emit`, the opcode known."""
-        if not 0 <= arg < 1 << 31:
+        if not 0 <= arg < _TOO_LARGE:
             raise AssembleError(f"{origin}: operand {arg} out of range (line {origin.lineno})")
         self.ops.append(op)
         self.args.append(arg)
@@ -118,10 +121,12 @@ class _Lowering:
         return targets
 
     def _run(self) -> None:
-        result, instructions = self.result, self._instructions
+        result, operand = self.result, self._operand
         ops, place = result.ops, result.place
+        add_op, add_arg = ops.append, result.args.append
+        add_place, add_handler = result.positions.append, result.handlers.append
         skip = 0
-        for index, inst in enumerate(instructions):
+        for index, inst in enumerate(self._instructions):
             if skip:
                 skip -= 1
                 place[inst] = len(ops) - 1
@@ -133,16 +138,26 @@ class _Lowering:
                 if skip:
                     continue
             plain = _PLAIN.get(name)
-            if plain is not None:
-                op, kind = plain
-                arg = self._operand(inst, kind) if kind else inst.arg or 0
-                result.append(op, arg, inst, inst.positions)
-            elif inst.target is not None:
-                self._jump(inst, inst.target, forward=self._order[inst.target] > index)
-            elif name in _COMPOUND:
-                _COMPOUND_WRITERS[name](self, inst)
-            else:
-                self._rewritten(inst)
+            if plain is None:
+                self._special(inst, index)
+                continue
+            op, kind = plain
+            arg = operand(inst, kind) if kind else inst.arg or 0
+            if not 0 <= arg < _TOO_LARGE:
+                raise AssembleError(f"{inst}: operand {arg} out of range (line {inst.lineno})")
+            add_op(op)
+            add_arg(arg)
+            add_place(inst.positions)
+            add_handler(inst.handler)
+
+    def _special(self, inst: Instruction, index: int) -> None:
+        """Write an instruction that is not one physical instruction of the same name and operand."""
+        if inst.target is not None:
+            self._jump(inst, inst.target, forward=self._order[inst.target] > index)
+        elif inst.opname in _COMPOUND:
+            _COMPOUND_WRITERS[inst.opname](self, inst)
+        else:
+            self._rewritten(inst)
 
     def _rewritten(self, inst: Instruction) -> None:
         name = inst.opname
@@ -190,17 +205,17 @@ class _Lowering:
     def _operand(self, inst: Instruction, kind: int) -> int:
         """Number operand of an instruction that is no jump."""
         tables, value = self._tables, inst.argval
-        if kind == Kind.NUMBER:
-            return inst.arg or 0
-        if kind == Kind.CONST:
-            return tables.const(value, inst.arg)
-        if kind == Kind.LOCAL:
+        if kind == _LOCAL:
             return tables.local(value)
-        if kind == Kind.NAME:
+        if kind == _CONST:
+            return tables.const(value, inst.arg)
+        if kind == _NAME:
             return tables.name(value, inst.arg)
-        if kind == Kind.CELL:
+        if kind == _NUMBER:
+            return inst.arg or 0
+        if kind == _CELL:
             return tables.cell(value)
-        symbols = _SYMBOLS.get(Kind(kind), {})
+        symbols = _SYMBOLS.get(kind, {})
         index = symbols.get(value) if isinstance(value, str) else inst.arg
         if index is None:
             raise AssembleError(f"{inst.opname} does not know {value!r} (line {inst.lineno})")

@@ -93,7 +93,7 @@ class Facts:
         end_for_is_pair: END_FOR is followed by POP_TOP (3.13).
         function_attributes_after: MAKE_FUNCTION takes no flags, SET_FUNCTION_ATTRIBUTE follows (3.13).
         merges_locations: the compiler joins neighbours of one place into one entry of the line table (3.12, 3.13).
-        compare_ops: symbols by index.
+        compare_ops, binary_ops, intrinsics_1, intrinsics_2: symbols by index.
         jump_names: normal-form jump → (forward name, backward name); "" where there is none.
         expand: physical name → expansion of its operand, where that is more than the instruction itself.
         write: normal-form name → physical, where that is more than the name itself.
