@@ -163,7 +163,10 @@ class _Matcher:
             elif wanted in nodes:
                 known = nodes[wanted]
                 if known is not value and (
-                    isinstance(value, Node) or isinstance(known, Node) or known != value
+                    isinstance(value, Node)
+                    or isinstance(known, Node)
+                    or type(known) is not type(value)
+                    or not _equal(known, value)
                 ):
                     return False
             elif wanted.op == "placeholder":
@@ -215,6 +218,8 @@ def _unfold(wanted: Any, value: Any, todo: list[tuple[Any, Any]]) -> bool:
 
 
 def _equal(left: object, right: object) -> bool:
+    if isinstance(left, float | complex):
+        return repr(left) == repr(right)  # the zeros differ in sign, and nan is itself
     try:
         return bool(left == right)
     except (RuntimeError, ValueError):  # tensors and arrays have no single answer

@@ -1,14 +1,16 @@
 """Rewriting: put a replacement in the place of every match of a pattern, in time linear in the matches.
 
 The replacement is a graph with the same number of returned values.  Its placeholders are taken in order for those of
-the pattern.  It goes in front of the first user of what the match returns; a match is left alone if its inputs are
-not all computed there.
+the pattern.  It goes right behind the match's last operation, or in front of the first user of what the match returns
+if that comes earlier; a match is left alone if its inputs are not all computed there, or if bringing its operations
+together would carry one across an operation with effects.
 
 Source: the torch.fx reference, section "Subgraph rewriting" (``replace_pattern``).
 """
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -63,7 +65,12 @@ def rewrite(
     returned = _returned(pattern)
     if not callable(replacement):
         _fits(parameters, returned, replacement)
-    matches = find_matches(graph, pattern, same=same, literals=literals, accept=accept)
+    effects = _Effects(graph)
+
+    def can_move(match: Match) -> bool:
+        return (accept is None or accept(match)) and effects.allow(match.operations())
+
+    matches = find_matches(graph, pattern, same=same, literals=literals, accept=can_move)
     now: dict[Node, Node] = {}
     done: list[Rewrite] = []
     for match in matches:
@@ -73,6 +80,36 @@ def rewrite(
         if rewritten is not None:
             done.append(rewritten)
     return done
+
+
+class _Effects:
+    """Where a graph has effects, asked before anything is rewritten."""
+
+    def __init__(self, graph: Graph) -> None:
+        self._graph = graph
+        self._impure: list[Node] | None = None
+
+    def allow(self, operations: list[Node]) -> bool:
+        """Can the operations be brought together: is none carried across an effect, or its own effect across a node?"""
+        if len(operations) < 2:
+            return True
+        if self._impure is None:
+            self._impure = [
+                node for node in self._graph.nodes if node.op not in ("placeholder", "output") and node.is_impure()
+            ]
+        inside = set(operations)
+        first, last = min(operations), max(operations)
+        between = self._impure[bisect_right(self._impure, first) : bisect_left(self._impure, last)]
+        if any(node not in inside for node in between):
+            return False
+        if not any(node.is_impure() for node in operations):
+            return True
+        node = first.next
+        while node is not last:
+            if node not in inside and node.op != "get_attr":
+                return False
+            node = node.next
+        return True
 
 
 def graph_parameters(graph: Graph) -> list[Node]:
@@ -152,5 +189,7 @@ def _place(match: Match, values: list[Argument]) -> Node | None:
     """The node before which the replacement may stand: behind the values it takes, before the users of its results."""
     inside = set(match.operations())
     users = [user for anchor in match.anchors for user in anchor.users if user not in inside]
-    place = min(users) if users else max(match.anchors).next
+    place = max(inside).next
+    if users and min(users) < place:
+        place = min(users)
     return None if any(value >= place for value in nodes_in(tuple(values))) else place
