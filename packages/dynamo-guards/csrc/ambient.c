@@ -1,0 +1,92 @@
+/* Process and thread state of torch that no value shows: grad mode, inference mode, default dtype …
+ *
+ * Each state is a function of libtorch found by its symbol when dynamo.guards is imported, and used only after Python
+ * saw it follow torch's public setter (see ambient.py).  A state without a symbol is checked through Python instead.
+ */
+#include "check.h"
+
+#include <dlfcn.h>
+
+#define AMBIENT_MAX 32
+
+enum { AMBIENT_BOOL, AMBIENT_INT8, AMBIENT_INT, AMBIENT_INT64 };
+
+typedef struct {
+    void *function;
+    void *context; /* first argument when the function is a method, else NULL */
+    int kind;
+    int argument;  /* passed when there is no context */
+} ambient_Entry;
+
+static ambient_Entry ambient_entries[AMBIENT_MAX];
+static Py_ssize_t ambient_count = 0;
+
+static Py_ssize_t
+ambient_read(const ambient_Entry *entry)
+{
+    /* The callee reads what it declares: an unused integer or pointer argument is ignored by the C calling
+     * conventions that libtorch is built for. */
+    intptr_t argument = entry->context != NULL ? (intptr_t)entry->context : (intptr_t)entry->argument;
+    switch (entry->kind) {
+    case AMBIENT_BOOL:
+        return ((_Bool(*)(intptr_t))entry->function)(argument);
+    case AMBIENT_INT8:
+        return ((int8_t(*)(intptr_t))entry->function)(argument);
+    case AMBIENT_INT:
+        return ((int (*)(intptr_t))entry->function)(argument);
+    default:
+        return (Py_ssize_t)((int64_t(*)(intptr_t))entry->function)(argument);
+    }
+}
+
+int
+dg_ambient_check(Py_ssize_t which, Py_ssize_t expected)
+{
+    return which >= 0 && which < ambient_count && ambient_read(&ambient_entries[which]) == expected;
+}
+
+/* ambient_register(library, symbol, context_symbol | None, kind, argument) -> index or None */
+static PyObject *
+ambient_register(PyObject *module, PyObject *args)
+{
+    const char *library, *symbol, *context;
+    int kind, argument;
+    if (!PyArg_ParseTuple(args, "sszii", &library, &symbol, &context, &kind, &argument)) {
+        return NULL;
+    }
+    void *handle = dlopen(library, RTLD_LAZY | RTLD_NOLOAD);
+    void *function = handle != NULL ? dlsym(handle, symbol) : NULL;
+    void *getter = handle != NULL && context != NULL ? dlsym(handle, context) : NULL;
+    if (function == NULL || (context != NULL && getter == NULL) || ambient_count == AMBIENT_MAX) {
+        Py_RETURN_NONE;
+    }
+    ambient_Entry *entry = &ambient_entries[ambient_count];
+    entry->function = function;
+    entry->context = getter != NULL ? ((void *(*)(void))getter)() : NULL;
+    entry->kind = kind;
+    entry->argument = argument;
+    return PyLong_FromSsize_t(ambient_count++);
+}
+
+static PyObject *
+ambient_value(PyObject *module, PyObject *index)
+{
+    Py_ssize_t which = PyLong_AsSsize_t(index);
+    if (which == -1 && PyErr_Occurred()) {
+        return NULL;
+    }
+    if (which < 0 || which >= ambient_count) {
+        PyErr_SetString(PyExc_IndexError, "no such ambient state");
+        return NULL;
+    }
+    return PyLong_FromSsize_t(ambient_read(&ambient_entries[which]));
+}
+
+PyMethodDef dg_ambient_methods[] = {
+    {"ambient_register", ambient_register, METH_VARARGS,
+     PyDoc_STR("ambient_register($module, library, symbol, context, kind, argument, /)\n--\n\n"
+               "Number of the ambient state that a function of a loaded library answers, or None when it is not there.")},
+    {"ambient_value", ambient_value, METH_O,
+     PyDoc_STR("ambient_value($module, index, /)\n--\n\nThe present number of an ambient state.")},
+    {NULL, NULL, 0, NULL},
+};

@@ -1,0 +1,95 @@
+/* What the files of the guard core share.  Names that cross files start with dg_.
+ *
+ * A guard program is a flat list of instructions over registers: loads put the value that a source names into a
+ * register, tests look at a register and end the walk with "miss" when they do not hold.  Each access path has one
+ * register, so guards on one object share the way to it.
+ */
+#ifndef DG_CHECK_H
+#define DG_CHECK_H
+
+#include "compat.h"
+
+#include <stdint.h>
+
+/* The order is the numbering that Python reads from `OPCODES`. */
+#define DG_OPCODES(X) \
+    X(ARG) X(CELL) X(CELL_CONTENT) X(GLOBAL) X(BUILTIN) X(CONSTANT) \
+    X(ATTR) X(MODULE_ATTR) X(INSTANCE_DICT) X(LIST_ITEM) X(TUPLE_ITEM) X(DICT_ITEM) X(DICT_KEY_AT) X(TYPE_OF) \
+    X(WEAKREF_CALL) X(CLASS_ATTR) X(TUPLE_ITERATOR_ITEM) X(SUPER_ATTR) X(CALL_LOAD) \
+    X(TEST_TYPE) X(TEST_ID) X(TEST_NOT_ID) X(TEST_EQUAL) X(TEST_LENGTH) X(TEST_DICT_KEYS) \
+    X(TEST_CONTAINS) X(TEST_LACKS) X(TEST_HASATTR) X(TEST_NOT_HASATTR) X(TEST_ALIAS) X(TEST_NOT_ALIAS) \
+    X(TEST_TENSOR) X(TEST_AMBIENT) X(TEST_CALL) X(TEST_WEAKREF) X(TEST_UNBOUND) X(TEST_BOOL) \
+    X(TEST_TUPLE_ITERATOR) X(TEST_CLASS_ATTR)
+
+typedef enum {
+#define X(name) DG_##name,
+    DG_OPCODES(X)
+#undef X
+    DG_OPCODE_COUNT
+} dg_Op;
+
+typedef struct {
+    uint8_t op;
+    int32_t target;     /* register written by a load; second register of an aliasing test */
+    int32_t source;     /* register read, or position of an argument or cell */
+    Py_ssize_t number;  /* address, length, index or expected number; hash of a name */
+    PyObject *object;   /* owned operand, or NULL */
+} dg_Instruction;
+
+/* Where the values of one call are.  All borrowed. */
+typedef struct {
+    PyObject *const *args;
+    Py_ssize_t arg_count;
+    PyObject *closure;
+    PyObject *globals;
+    PyObject *builtins;
+} dg_Frame;
+
+/* A value on its way through the walk: owned values are released at the end. */
+typedef struct {
+    PyObject *value;
+    int owned;
+} dg_Register;
+
+typedef struct {
+    PyTypeObject *program_type;
+    PyTypeObject *tensor_type;
+    PyObject *report; /* callable taking an exception, or NULL */
+    PyObject *str_parameters;
+    PyObject *str_buffers;
+    PyObject *str_modules;
+} dg_State;
+
+extern dg_State dg_state;
+
+/* access.c: 1 = loaded, 0 = there is no such value (no exception), -1 = exception set. */
+int dg_load(const dg_Instruction *in, const dg_Frame *frame, dg_Register *registers);
+PyObject *dg_module_attr(PyObject *module, PyObject *name); /* borrowed, or NULL without an exception */
+
+/* value.c: 1 = equal down to type and bits, 0 = not, -1 = exception set. */
+int dg_same(PyObject *left, PyObject *right);
+/* 1, 0: keys of a dict equal `keys` (a tuple) in order. */
+int dg_dict_keys(PyObject *dict, PyObject *keys);
+
+/* tensor.c */
+int dg_tensor_check(PyObject *spec, PyObject *value); /* 1, 0, -1 with exception */
+int dg_tensor_setup(PyObject *module);
+extern PyMethodDef dg_tensor_methods[];
+
+/* ambient.c: 1 = state has the expected number. */
+int dg_ambient_check(Py_ssize_t which, Py_ssize_t expected);
+extern PyMethodDef dg_ambient_methods[];
+
+/* program.c */
+int dg_program_setup(PyObject *module);
+int dg_program_check(PyObject *program, PyObject *const *args, PyObject *closure, PyObject *globals,
+                     PyObject *builtins);
+int dg_program_valid(PyObject *program);
+
+typedef struct {
+    uint32_t version;
+    int (*check)(PyObject *program, PyObject *const *args, PyObject *closure, PyObject *globals, PyObject *builtins);
+    int (*valid)(PyObject *program);
+} dg_API;
+
+#endif

@@ -1,0 +1,454 @@
+/* GuardProgram: the instructions, and the walk over them. */
+#include "check.h"
+
+#include <string.h>
+
+#define PROGRAM_STACK_REGISTERS 64
+
+typedef struct {
+    PyObject_HEAD
+    Py_ssize_t count;
+    Py_ssize_t register_count;
+    Py_ssize_t arg_count;
+    Py_ssize_t error_count;
+    dg_Instruction *code;
+    PyObject *keep;     /* weak references whose death ends the validity, and constants; owned */
+    PyObject *weaklist;
+    char valid;
+} dg_Program;
+
+static int
+program_has_attr(PyObject *value, PyObject *name)
+{
+    PyObject *found = PyObject_GetAttr(value, name);
+    if (found != NULL) {
+        Py_DECREF(found);
+        return 1;
+    }
+    if (!PyErr_ExceptionMatches(PyExc_AttributeError)) {
+        return -1;
+    }
+    PyErr_Clear();
+    return 0;
+}
+
+static int
+program_contains(const dg_Instruction *in, PyObject *value)
+{
+    if (PyDict_Check(value)) {
+        return PyDict_Contains(value, in->object);
+    }
+    return PyAnySet_Check(value) ? PySet_Contains(value, in->object) : -2;
+}
+
+static Py_ssize_t
+program_length(PyObject *value)
+{
+    if (PyTuple_Check(value)) {
+        return PyTuple_GET_SIZE(value);
+    }
+    if (PyList_Check(value)) {
+        return PyList_GET_SIZE(value);
+    }
+    return PyDict_Check(value) ? PyDict_GET_SIZE(value) : PyObject_Size(value);
+}
+
+/* A call into Python: only user predicates and guards without a native form come here. */
+static int
+program_call(PyObject *function, PyObject *value)
+{
+    PyObject *answer = PyObject_CallOneArg(function, value);
+    if (answer == NULL) {
+        return -1;
+    }
+    int holds = PyObject_IsTrue(answer);
+    Py_DECREF(answer);
+    return holds;
+}
+
+static int
+program_test_iterator(const dg_Instruction *in, PyObject *value)
+{
+    dg_TupleIterator *it = (dg_TupleIterator *)value;
+    if (Py_TYPE(value) != &PyTupleIter_Type) {
+        return 0;
+    }
+    if (it->it_seq == NULL) {
+        return in->number == -1;
+    }
+    /* position and number of items left, 32 bits each */
+    return ((it->it_index << 32) | (PyTuple_GET_SIZE(it->it_seq) - it->it_index)) == in->number;
+}
+
+static int
+program_negate(int answer)
+{
+    return answer < 0 ? answer : !answer;
+}
+
+/* 1 = holds, 0 = miss, -1 = exception set. */
+static int
+program_test(const dg_Instruction *in, dg_Register *registers)
+{
+    PyObject *value = in->op == DG_TEST_AMBIENT || in->op == DG_TEST_UNBOUND ? NULL : registers[in->source].value;
+    switch (in->op) {
+    case DG_TEST_TYPE:
+        return (Py_ssize_t)Py_TYPE(value) == in->number;
+    case DG_TEST_ID:
+        return (Py_ssize_t)value == in->number;
+    case DG_TEST_NOT_ID:
+        return (Py_ssize_t)value != in->number;
+    case DG_TEST_EQUAL:
+        return dg_same(value, in->object);
+    case DG_TEST_LENGTH:
+        return program_length(value) == in->number && !PyErr_Occurred();
+    case DG_TEST_DICT_KEYS:
+        return dg_dict_keys(value, in->object);
+    case DG_TEST_CONTAINS: {
+        int found = program_contains(in, value);
+        return found == -2 ? 0 : found;
+    }
+    case DG_TEST_LACKS: {
+        int found = program_contains(in, value);
+        return found == -2 ? 0 : program_negate(found);
+    }
+    case DG_TEST_HASATTR:
+        return program_has_attr(value, in->object);
+    case DG_TEST_NOT_HASATTR:
+        return program_negate(program_has_attr(value, in->object));
+    case DG_TEST_ALIAS:
+        return value == registers[in->target].value;
+    case DG_TEST_NOT_ALIAS:
+        return value != registers[in->target].value;
+    case DG_TEST_TENSOR:
+        return dg_tensor_check(in->object, value);
+    case DG_TEST_AMBIENT:
+        return dg_ambient_check(in->source, in->number);
+    case DG_TEST_CALL:
+        return program_call(in->object, value);
+    case DG_TEST_WEAKREF:
+        return PyWeakref_Check(value) && dg_weakref_object(value) != NULL;
+    case DG_TEST_BOOL:
+        return PyObject_IsTrue(value) == in->number;
+    case DG_TEST_TUPLE_ITERATOR:
+        return program_test_iterator(in, value);
+    case DG_TEST_CLASS_ATTR:
+        return (Py_ssize_t)_PyType_Lookup((PyTypeObject *)value, in->object) == in->number;
+    default:
+        PyErr_Format(PyExc_SystemError, "guard program: %d is not a test", in->op);
+        return -1;
+    }
+}
+
+/* A test that the source names nothing (an unbound argument, an empty cell, an absent key). */
+static int
+program_unbound(const dg_Instruction *in, const dg_Frame *frame, dg_Register *registers, const dg_Instruction *load)
+{
+    (void)in;
+    int loaded = dg_load(load, frame, registers);
+    return loaded < 0 ? -1 : !loaded;
+}
+
+static int
+program_walk(dg_Program *self, const dg_Frame *frame, dg_Register *registers)
+{
+    const dg_Instruction *end = self->code + self->count;
+    for (const dg_Instruction *in = self->code; in < end; in++) {
+        int going;
+        if (in->op == DG_TEST_UNBOUND) {
+            going = program_unbound(in, frame, registers, in + 1);
+            in++;
+        }
+        else if (in->op < DG_TEST_TYPE) {
+            going = dg_load(in, frame, registers);
+        }
+        else {
+            going = program_test(in, registers);
+        }
+        if (going <= 0) {
+            return going;
+        }
+    }
+    return 1;
+}
+
+/* Take the exception that is set, count it and tell Python's reporter; leaves none. */
+static void
+program_report(dg_Program *self)
+{
+    PyObject *type, *value, *traceback;
+    PyErr_Fetch(&type, &value, &traceback);
+    PyErr_NormalizeException(&type, &value, &traceback);
+    self->error_count++;
+    if (dg_state.report != NULL && value != NULL) {
+        PyObject *done = PyObject_CallOneArg(dg_state.report, value);
+        Py_XDECREF(done);
+        PyErr_Clear();
+    }
+    Py_XDECREF(type);
+    Py_XDECREF(value);
+    Py_XDECREF(traceback);
+}
+
+static int
+program_run(dg_Program *self, const dg_Frame *frame)
+{
+    dg_Register space[PROGRAM_STACK_REGISTERS];
+    dg_Register *registers = space;
+    if (self->register_count > PROGRAM_STACK_REGISTERS) {
+        registers = PyMem_Malloc((size_t)self->register_count * sizeof *registers);
+        if (registers == NULL) {
+            PyErr_NoMemory();
+            return -1;
+        }
+    }
+    for (Py_ssize_t i = 0; i < self->register_count; i++) {
+        registers[i].owned = 0;
+    }
+    int holds = program_walk(self, frame, registers);
+    for (Py_ssize_t i = 0; i < self->register_count; i++) {
+        if (registers[i].owned) {
+            Py_DECREF(registers[i].value);
+        }
+    }
+    if (registers != space) {
+        PyMem_Free(registers);
+    }
+    return holds;
+}
+
+int
+dg_program_valid(PyObject *program)
+{
+    return ((dg_Program *)program)->valid;
+}
+
+int
+dg_program_check(PyObject *program, PyObject *const *args, PyObject *closure, PyObject *globals, PyObject *builtins)
+{
+    dg_Program *self = (dg_Program *)program;
+    dg_Frame frame = {args, self->arg_count, closure, globals, builtins};
+    if (!self->valid) {
+        return 0;
+    }
+    Py_INCREF(self); /* a predicate may drop the last reference to the program that runs it */
+    int holds = program_run(self, &frame);
+    if (holds < 0) {
+        program_report(self);
+        holds = 0;
+    }
+    Py_DECREF(self);
+    return holds;
+}
+
+static int
+program_fill(dg_Program *self, PyObject *items)
+{
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(items); i++) {
+        dg_Instruction *in = &self->code[i];
+        int op, target, source;
+        Py_ssize_t number;
+        PyObject *object;
+        if (!PyArg_ParseTuple(PyTuple_GET_ITEM(items, i), "iiinO", &op, &target, &source, &number, &object)) {
+            return -1;
+        }
+        int is_load = op >= 0 && op < DG_TEST_TYPE;
+        int from_frame = op <= DG_CONSTANT || op == DG_TEST_AMBIENT || op == DG_TEST_UNBOUND;
+        int bad = op < 0 || op >= DG_OPCODE_COUNT || target < 0 || source < 0 || number < PY_SSIZE_T_MIN ||
+                  (is_load && target >= self->register_count) || (!from_frame && source >= self->register_count) ||
+                  (op == DG_ARG && source >= self->arg_count) ||
+                  ((op == DG_TEST_ALIAS || op == DG_TEST_NOT_ALIAS) && target >= self->register_count) ||
+                  (op == DG_TEST_UNBOUND && i + 1 == PyTuple_GET_SIZE(items));
+        if (bad) {
+            PyErr_Format(PyExc_ValueError, "instruction %zd of the guard program is out of range", i);
+            return -1;
+        }
+        in->op = (uint8_t)op;
+        in->target = target;
+        in->source = source;
+        in->number = number;
+        in->object = object == Py_None && op != DG_CONSTANT && op != DG_TEST_EQUAL && op != DG_DICT_ITEM &&
+                             op != DG_TEST_CONTAINS && op != DG_TEST_LACKS
+                         ? NULL
+                         : Py_NewRef(object);
+        self->count = i + 1;
+    }
+    return 0;
+}
+
+/* GuardProgram(instructions, registers, arg_count, keep) */
+static PyObject *
+program_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
+{
+    PyObject *items, *keep;
+    Py_ssize_t registers, arg_count;
+    if (!PyArg_ParseTuple(args, "O!nnO", &PyTuple_Type, &items, &registers, &arg_count, &keep)) {
+        return NULL;
+    }
+    dg_Program *self = (dg_Program *)type->tp_alloc(type, 0);
+    if (self == NULL) {
+        return NULL;
+    }
+    self->valid = 1;
+    self->register_count = registers;
+    self->arg_count = arg_count;
+    self->keep = Py_NewRef(keep);
+    Py_ssize_t count = PyTuple_GET_SIZE(items);
+    self->code = PyMem_Calloc((size_t)(count > 0 ? count : 1), sizeof *self->code);
+    if (self->code == NULL) {
+        Py_DECREF(self);
+        return PyErr_NoMemory();
+    }
+    if (program_fill(self, items) < 0) {
+        Py_DECREF(self);
+        return NULL;
+    }
+    return (PyObject *)self;
+}
+
+static int
+program_traverse(PyObject *object, visitproc visit, void *arg)
+{
+    dg_Program *self = (dg_Program *)object;
+    Py_VISIT(Py_TYPE(object));
+    Py_VISIT(self->keep);
+    for (Py_ssize_t i = 0; i < self->count; i++) {
+        Py_VISIT(self->code[i].object);
+    }
+    return 0;
+}
+
+static int
+program_clear(PyObject *object)
+{
+    dg_Program *self = (dg_Program *)object;
+    Py_ssize_t count = self->count;
+    self->valid = 0;
+    self->count = 0;
+    for (Py_ssize_t i = 0; i < count; i++) {
+        Py_CLEAR(self->code[i].object);
+    }
+    Py_CLEAR(self->keep);
+    return 0;
+}
+
+static void
+program_dealloc(PyObject *object)
+{
+    PyTypeObject *type = Py_TYPE(object);
+    PyObject_GC_UnTrack(object);
+    if (((dg_Program *)object)->weaklist != NULL) {
+        PyObject_ClearWeakRefs(object);
+    }
+    program_clear(object);
+    PyMem_Free(((dg_Program *)object)->code);
+    type->tp_free(object);
+    Py_DECREF(type);
+}
+
+/* check(args, closure=None, globals=None, builtins=None) */
+static PyObject *
+program_check_method(PyObject *object, PyObject *args)
+{
+    dg_Program *self = (dg_Program *)object;
+    PyObject *values, *closure = Py_None, *globals = Py_None, *builtins = Py_None;
+    if (!PyArg_ParseTuple(args, "O!|OOO", &PyTuple_Type, &values, &closure, &globals, &builtins)) {
+        return NULL;
+    }
+    if (PyTuple_GET_SIZE(values) != self->arg_count) {
+        PyErr_Format(PyExc_ValueError, "the check takes %zd values, got %zd", self->arg_count, PyTuple_GET_SIZE(values));
+        return NULL;
+    }
+    if (closure != Py_None && !PyTuple_Check(closure)) {
+        PyErr_SetString(PyExc_TypeError, "closure must be a tuple of cells or None");
+        return NULL;
+    }
+    int holds = dg_program_check(object, ((PyTupleObject *)values)->ob_item, closure == Py_None ? NULL : closure,
+                                 globals == Py_None ? NULL : globals, builtins == Py_None ? NULL : builtins);
+    return PyBool_FromLong(holds);
+}
+
+static PyObject *
+program_invalidate(PyObject *object, PyObject *unused)
+{
+    ((dg_Program *)object)->valid = 0;
+    Py_RETURN_NONE;
+}
+
+static PyObject *
+program_sizeof(PyObject *object, PyObject *unused)
+{
+    dg_Program *self = (dg_Program *)object;
+    return PyLong_FromSsize_t((Py_ssize_t)sizeof *self + self->count * (Py_ssize_t)sizeof *self->code);
+}
+
+static PyMethodDef program_methods[] = {
+    {"check", program_check_method, METH_VARARGS,
+     PyDoc_STR("check($self, args, closure=None, globals=None, builtins=None, /)\n--\n\n"
+               "Whether all guards hold for these values; never raises for what a guard meets.")},
+    {"invalidate", program_invalidate, METH_NOARGS,
+     PyDoc_STR("invalidate($self, /)\n--\n\nMake every check miss from now on.")},
+    {"__sizeof__", program_sizeof, METH_NOARGS, PyDoc_STR("__sizeof__($self, /)\n--\n\nBytes of the program itself.")},
+    {NULL, NULL, 0, NULL},
+};
+
+static PyObject *
+program_get_valid(PyObject *object, void *closure)
+{
+    return PyBool_FromLong(((dg_Program *)object)->valid);
+}
+
+static PyObject *
+program_get_errors(PyObject *object, void *closure)
+{
+    return PyLong_FromSsize_t(((dg_Program *)object)->error_count);
+}
+
+static PyObject *
+program_get_count(PyObject *object, void *closure)
+{
+    return PyLong_FromSsize_t(((dg_Program *)object)->count);
+}
+
+static PyGetSetDef program_getset[] = {
+    {"valid", program_get_valid, NULL, PyDoc_STR("False once the guarded work may not be used any more."), NULL},
+    {"errors", program_get_errors, NULL, PyDoc_STR("How many checks raised and counted as a miss."), NULL},
+    {"instructions", program_get_count, NULL, PyDoc_STR("Number of instructions."), NULL},
+    {NULL, NULL, NULL, NULL, NULL},
+};
+
+static PyMemberDef program_members[] = {
+    {"__weaklistoffset__", T_PYSSIZET, offsetof(dg_Program, weaklist), READONLY, NULL},
+    {NULL, 0, 0, 0, NULL},
+};
+
+static PyType_Slot program_slots[] = {
+    {Py_tp_new, program_new},
+    {Py_tp_dealloc, program_dealloc},
+    {Py_tp_traverse, program_traverse},
+    {Py_tp_clear, program_clear},
+    {Py_tp_methods, program_methods},
+    {Py_tp_getset, program_getset},
+    {Py_tp_members, program_members},
+    {Py_tp_doc, PyDoc_STR("GuardProgram(instructions, registers, arg_count, keep, /)\n--\n\n"
+                          "A check in native form: instructions over registers.")},
+    {0, NULL},
+};
+
+static PyType_Spec program_spec = {
+    .name = "dynamo.guards._check.GuardProgram",
+    .basicsize = sizeof(dg_Program),
+    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_IMMUTABLETYPE,
+    .slots = program_slots,
+};
+
+int
+dg_program_setup(PyObject *module)
+{
+    PyObject *type = PyType_FromSpec(&program_spec);
+    if (type == NULL) {
+        return -1;
+    }
+    dg_state.program_type = (PyTypeObject *)type; /* keeps the reference */
+    return PyModule_AddObjectRef(module, "GuardProgram", type);
+}

@@ -1,0 +1,217 @@
+"""CheckFunctionManager: guards in, a check in two forms out, and its validity.
+
+The native program is made at once; the Python form when someone asks for it.  Neither keeps a user's object: identities
+are ids, each with a weak reference that makes the check invalid when the object dies, so that a new object at the same
+address never passes.  What has no weak references (an int, a list, a cell) is kept instead.
+
+Source: seed "TorchDynamo overview", part on making guards (``CheckFunctionManager``, ``compile_check_fn``, ``.valid``).
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from types import CellType
+from typing import final
+
+from dynamo.guards._check import GuardProgram
+from dynamo.guards.assemble import assemble
+from dynamo.guards.builder import GuardBuilder
+from dynamo.guards.errors import GuardError
+from dynamo.guards.kinds.clause import Clause
+from dynamo.guards.python import CheckFn, CheckText, generate
+from dynamo.guards.scope import GuardScope
+from dynamo.guards.sources import Guard
+from dynamo.guards.status import report_error
+from dynamo.guards.why import Failure, failures
+
+
+class _Scope:
+    """What remains of the capture's scope: names, and where cells and globals are; no argument."""
+
+    __slots__ = ("arg_names", "builtins", "closure", "free_names", "globals")
+
+    def __init__(self, scope: GuardScope) -> None:
+        self.arg_names = tuple(scope.arg_names)
+        self.free_names = tuple(scope.free_names)
+        self.closure: Sequence[CellType] | None = scope.closure
+        self.globals: Mapping[str, object] = scope.globals
+        self.builtins: Mapping[str, object] = scope.builtins
+
+
+def collect(guards: Iterable[Guard], scope: GuardScope, guard_nn_modules: bool = True) -> GuardBuilder:
+    """Run every guard's ``create_fn``, bases first. Raises: GuardBuildError naming the source."""
+    builder = GuardBuilder(scope)
+    unique = dict.fromkeys(guards)
+    for guard in sorted(unique, key=Guard.sort_key):
+        if guard_nn_modules or not guard.is_nn_module():
+            guard.create(builder)
+    return builder
+
+
+def _lives(values: Sequence[object], died: Callable[[object], None]) -> list[object]:
+    """Weak references to what can be weakly referenced, the objects themselves otherwise."""
+    kept: list[object] = []
+    for value in values:
+        try:
+            kept.append(weakref.ref(value, died))
+        except TypeError:
+            kept.append(value)
+    return kept
+
+
+@final
+class CheckFunctionManager:
+    """The check for a set of guards.
+
+    Args:
+        guards: the guards; duplicates count once.
+        scope: the values at capture.
+        guard_nn_modules: False leaves out guards on state of ``nn.Module`` (see `Guard.is_nn_module`).
+
+    Raises:
+        GuardBuildError: a guard cannot be generated; names the source.
+    """
+
+    __slots__ = ("__weakref__", "_bound", "_clauses", "_scope", "_text", "program")
+
+    def __init__(self, guards: Iterable[Guard], scope: GuardScope, *, guard_nn_modules: bool = True) -> None:
+        builder = collect(guards, scope, guard_nn_modules)
+        keep: list[object] = []
+        self.program: GuardProgram = assemble(builder.clauses, scope, keep)
+        self._clauses: tuple[Clause, ...] = tuple(builder.clauses)
+        self._scope = _Scope(scope)
+        self._text: CheckText | None = None
+        self._bound: CheckFn | None = None
+        keep += _lives(builder.watched, _on_death(self))
+
+    @property
+    def valid(self) -> bool:
+        """False once an object that the guards name has died, or after `invalidate`; every check then misses."""
+        return self.program.valid
+
+    def invalidate(self) -> None:
+        """Make every check miss from now on, and drop what only checking needs."""
+        self.program.invalidate()
+        self._clauses = ()
+        self._bound = None
+
+    @property
+    def text(self) -> CheckText:
+        """The Python form, generated when first asked for."""
+        if self._text is None:
+            self._text = generate(self._clauses, self._scope.arg_names)
+        return self._text
+
+    @property
+    def code_parts(self) -> tuple[str, ...]:
+        """One Python expression per clause; the check is their conjunction."""
+        return self.text.code_parts
+
+    @property
+    def verbose_code_parts(self) -> tuple[str, ...]:
+        """`code_parts` with the user's lines in comments."""
+        return self.text.verbose_code_parts
+
+    @property
+    def source(self) -> str:
+        """The whole generated function as text."""
+        return self.text.source
+
+    @property
+    def check_fn(self) -> CheckFn:
+        """The Python form: takes the arguments in order, looks at the capture's cells and globals.
+
+        Raises: GuardError after `detach`, when it would need cells that are not kept any more.
+        """
+        if self._bound is None:
+            scope = self._scope
+            if scope.free_names and scope.closure is None:
+                raise GuardError("the check was detached from its cells; use bind(closure, globals, builtins)")
+            self._bound = self.bind(scope.closure, scope.globals, scope.builtins)
+        return self._bound
+
+    def bind(
+        self,
+        closure: Sequence[CellType] | None,
+        globals: Mapping[str, object],
+        builtins: Mapping[str, object],
+    ) -> CheckFn:
+        """The Python form for another function of the same code: its cells, globals and builtins."""
+        cells = dict(zip(self._scope.free_names, closure or (), strict=True))
+        return self.text.bind(self.program, report_error, cells, globals, builtins)
+
+    def detach(self) -> None:
+        """Forget the capture's cells, so that nothing of the user's is kept through them."""
+        self._scope.closure = None
+        self._bound = None
+
+    def check(
+        self,
+        args: Sequence[object],
+        closure: Sequence[CellType] | None = None,
+        globals: Mapping[str, object] | None = None,
+        builtins: Mapping[str, object] | None = None,
+    ) -> bool:
+        """The native form; cells, globals and builtins default to those at capture."""
+        scope = self.scope_of(args, closure, globals, builtins)
+        cells = tuple(scope.closure) if scope.closure is not None else None
+        return self.program.check(tuple(scope.args), cells, scope.globals, scope.builtins)
+
+    def scope_of(
+        self,
+        args: Sequence[object],
+        closure: Sequence[CellType] | None = None,
+        globals: Mapping[str, object] | None = None,
+        builtins: Mapping[str, object] | None = None,
+    ) -> GuardScope:
+        """A scope for other arguments. Raises: ValueError when their number is wrong."""
+        own = self._scope
+        return GuardScope(
+            own.arg_names,
+            own.free_names,
+            args,
+            closure if closure is not None else own.closure,
+            globals if globals is not None else own.globals,
+            builtins if builtins is not None else own.builtins,
+        )
+
+    def failures(
+        self,
+        args: Sequence[object],
+        closure: Sequence[CellType] | None = None,
+        globals: Mapping[str, object] | None = None,
+        builtins: Mapping[str, object] | None = None,
+        limit: int | None = None,
+    ) -> list[Failure]:
+        """The guards that do not hold for these values, in the order of checking; at most ``limit``."""
+        return failures(self._clauses, self.scope_of(args, closure, globals, builtins), limit)
+
+    def explain_failure(
+        self,
+        args: Sequence[object],
+        closure: Sequence[CellType] | None = None,
+        globals: Mapping[str, object] | None = None,
+        builtins: Mapping[str, object] | None = None,
+    ) -> str:
+        """The first guard that does not hold, in words; empty when all hold."""
+        if not self.valid:
+            return "the check is not valid any more: an object that it names has died, or it was invalidated"
+        found = self.failures(args, closure, globals, builtins, limit=1)
+        return str(found[0]) if found else ""
+
+
+def _on_death(manager: CheckFunctionManager) -> Callable[[object], None]:
+    """What the weak references call: marks the program at once, and lets a living manager drop the rest."""
+    program_ref = weakref.ref(manager.program)
+    manager_ref = weakref.ref(manager)
+
+    def died(reference: object) -> None:
+        program = program_ref()
+        if program is not None:
+            program.invalidate()
+        alive = manager_ref()
+        if alive is not None:
+            alive.invalidate()
+
+    return died

@@ -1,0 +1,56 @@
+"""Clause: one elementary test on one source, in its three forms: Python text, native instruction, words.
+
+A guard kind (a `GuardBuilder` method) is a few clauses.  Both forms of a check are made from the same clauses, which is
+why they agree.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+
+from dynamo.guards.sources import Bind, Guard, Source
+
+
+@dataclass(frozen=True, slots=True)
+class Test:
+    """One native test: opcode name, number, operand, a second source for aliasing, a place for ambient state."""
+
+    op: str
+    number: int = 0
+    operand: object = None
+    other: Source | None = None
+    place: int | None = None
+
+
+def short(value: object, limit: int = 80) -> str:
+    """A repr that never raises and never fills the screen."""
+    try:
+        text = repr(value)
+    except Exception as error:  # the user's __repr__ may do anything
+        text = f"<{type(value).__qualname__} whose repr raises {type(error).__name__}>"
+    return text if len(text) <= limit else text[: limit - 1] + "…"
+
+
+@dataclass(frozen=True, slots=True)
+class Clause(ABC):
+    """One test; ``guard`` is the one that made it (for its kind and the user's line)."""
+
+    guard: Guard
+    source: Source
+
+    @abstractmethod
+    def text(self, ref: str, bind: Bind) -> str:
+        """The test as a Python expression; ``ref`` is the source's expression."""
+
+    @abstractmethod
+    def native(self) -> Test:
+        """The test as an instruction on the source's register."""
+
+    @abstractmethod
+    def expected(self) -> str:
+        """What must hold, in words that follow "expected"."""
+
+    def met(self, value: object) -> str:
+        """What is there instead."""
+        return short(value)

@@ -1,0 +1,132 @@
+"""Tests on containers and attributes: length, keys, membership, having an attribute, what a class holds."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass
+from typing import final
+
+from dynamo.guards.kinds.clause import Clause, Test, short
+from dynamo.guards.sources import Bind
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Length(Clause):
+    """Number of items of a list, tuple, dict, set or string."""
+
+    length: int
+
+    def text(self, ref: str, bind: Bind) -> str:
+        return f"len({ref}) == {self.length}"
+
+    def native(self) -> Test:
+        return Test("TEST_LENGTH", self.length)
+
+    def expected(self) -> str:
+        return f"length {self.length}"
+
+    def met(self, value: object) -> str:
+        return f"length {len(value)}" if hasattr(value, "__len__") else short(value)
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Keys(Clause):
+    """A dict has exactly these keys in this order."""
+
+    keys: tuple[Hashable, ...]
+
+    def text(self, ref: str, bind: Bind) -> str:
+        return f"___same_keys({ref}, {bind(self.keys)})"
+
+    def native(self) -> Test:
+        return Test("TEST_DICT_KEYS", operand=self.keys)
+
+    def expected(self) -> str:
+        return f"the keys {short(list(self.keys))}"
+
+    def met(self, value: object) -> str:
+        return f"the keys {short(list(value))}" if isinstance(value, dict) else short(value)
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Member(Clause):
+    """A dict or set contains a key, or (``present=False``) does not."""
+
+    key: Hashable
+    present: bool
+
+    def text(self, ref: str, bind: Bind) -> str:
+        key = repr(self.key) if isinstance(self.key, str | int) else bind(self.key)
+        return f"{key} {'in' if self.present else 'not in'} {ref}"
+
+    def native(self) -> Test:
+        return Test("TEST_CONTAINS" if self.present else "TEST_LACKS", operand=self.key)
+
+    def expected(self) -> str:
+        return f"{'a' if self.present else 'no'} key {self.key!r}"
+
+    def met(self, value: object) -> str:
+        return f"{'no' if self.present else 'a'} key {self.key!r}"
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class HasAttribute(Clause):
+    """``hasattr(value, name)``, or (``present=False``) not."""
+
+    attr: str
+    present: bool
+
+    def text(self, ref: str, bind: Bind) -> str:
+        return f"{'' if self.present else 'not '}hasattr({ref}, {self.attr!r})"
+
+    def native(self) -> Test:
+        return Test("TEST_HASATTR" if self.present else "TEST_NOT_HASATTR", operand=self.attr)
+
+    def expected(self) -> str:
+        return f"{'an' if self.present else 'no'} attribute {self.attr!r}"
+
+    def met(self, value: object) -> str:
+        return f"{'no' if self.present else 'an'} attribute {self.attr!r}"
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class ClassHolds(Clause):
+    """The MRO of the class ``value`` gives this object under a name (0 = nothing)."""
+
+    attr: str
+    object_id: int
+
+    def text(self, ref: str, bind: Bind) -> str:
+        return f"___class_attr_id({ref}, {self.attr!r}) == {self.object_id}"
+
+    def native(self) -> Test:
+        return Test("TEST_CLASS_ATTR", self.object_id, self.attr)
+
+    def expected(self) -> str:
+        return f"{self.attr!r} of the class unchanged"
+
+    def met(self, value: object) -> str:
+        return f"another {self.attr!r} in {short(value)}"
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class IteratorAt(Clause):
+    """A tuple iterator stands at a position (-1: exhausted) with so many items left."""
+
+    index: int
+    left: int
+
+    def text(self, ref: str, bind: Bind) -> str:
+        return f"___tuple_iterator_index({ref}) == {self.index} and {ref}.__length_hint__() == {self.left}"
+
+    def native(self) -> Test:
+        return Test("TEST_TUPLE_ITERATOR", -1 if self.index < 0 else self.index << 32 | self.left)
+
+    def expected(self) -> str:
+        return f"a tuple iterator at position {self.index} with {self.left} items left"

@@ -1,0 +1,30 @@
+"""Sources: access paths from a frame to a value."""
+
+from dynamo.guards.sources.base import Bind as Bind
+from dynamo.guards.sources.base import Guard as Guard
+from dynamo.guards.sources.base import GuardSource as GuardSource
+from dynamo.guards.sources.base import Load as Load
+from dynamo.guards.sources.base import Scope as Scope
+from dynamo.guards.sources.base import Source as Source
+from dynamo.guards.sources.roots import AmbientSource as AmbientSource
+from dynamo.guards.sources.roots import BuiltinSource as BuiltinSource
+from dynamo.guards.sources.roots import CellSource as CellSource
+from dynamo.guards.sources.roots import ClosureSource as ClosureSource
+from dynamo.guards.sources.roots import ConstantSource as ConstantSource
+from dynamo.guards.sources.roots import GlobalSource as GlobalSource
+from dynamo.guards.sources.roots import LocalSource as LocalSource
+from dynamo.guards.sources.steps import AttrSource as AttrSource
+from dynamo.guards.sources.steps import ClassAttrSource as ClassAttrSource
+from dynamo.guards.sources.steps import DictKeySource as DictKeySource
+from dynamo.guards.sources.steps import FunctionPartSource as FunctionPartSource
+from dynamo.guards.sources.steps import InstanceDictSource as InstanceDictSource
+from dynamo.guards.sources.steps import ItemSource as ItemSource
+from dynamo.guards.sources.steps import NNModuleSource as NNModuleSource
+from dynamo.guards.sources.steps import SuperSource as SuperSource
+from dynamo.guards.sources.steps import TupleIteratorItemSource as TupleIteratorItemSource
+from dynamo.guards.sources.steps import TypeSource as TypeSource
+from dynamo.guards.sources.steps import WeakRefCallSource as WeakRefCallSource
+from dynamo.guards.sources.steps import closure_cell_source as closure_cell_source
+from dynamo.guards.sources.steps import code_source as code_source
+from dynamo.guards.sources.steps import default_source as default_source
+from dynamo.guards.sources.steps import keyword_default_source as keyword_default_source

@@ -1,0 +1,339 @@
+"""Steps from one value to the next: attribute, item, key, type, weak reference …
+
+Each step says how it reads as Python, how it loads, and which native load follows it.  A step that would run the user's
+code on every check (a property, a custom ``__getitem__``) is refused in `Source.native` with the reason.
+"""
+
+from __future__ import annotations
+
+import types
+import weakref
+from collections.abc import Hashable
+from dataclasses import dataclass
+from typing import Final, final
+
+import torch
+
+from dynamo.guards import _check
+from dynamo.guards.sources.base import Bind, GuardSource, Load, Scope, Source
+
+MODULE_GETATTR: Final = torch.nn.Module.__getattr__
+_PLAIN_DESCRIPTORS: Final = (
+    types.FunctionType,
+    types.BuiltinFunctionType,
+    types.MethodDescriptorType,
+    types.WrapperDescriptorType,
+    types.GetSetDescriptorType,
+    types.MemberDescriptorType,
+    types.ClassMethodDescriptorType,
+    classmethod,
+    staticmethod,
+    type,
+)
+_PLAIN_GETATTRIBUTE: Final = (object.__getattribute__, type.__getattribute__, types.ModuleType.__getattribute__)
+_LITERALS: Final = (int, str, bytes, bool, type(None))
+
+
+def literal(value: object, bind: Bind) -> str:
+    """A key as text: its own repr when that reads back exactly, else a bound name."""
+    return repr(value) if type(value) in _LITERALS else bind(value)
+
+
+def class_attribute(cls: type, name: str) -> object | None:
+    """What the MRO of a class holds under a name, unbound; None when nothing."""
+    try:
+        return _check.class_lookup(cls, name)
+    except AttributeError:
+        return None
+
+
+def is_torch_module(value: object) -> bool:
+    """Whether attribute access on ``value`` is that of ``nn.Module``, unchanged by its class."""
+    cls = type(value)
+    return (
+        isinstance(value, torch.nn.Module)
+        and class_attribute(cls, "__getattr__") is MODULE_GETATTR
+        and class_attribute(cls, "__getattribute__") in _PLAIN_GETATTRIBUTE
+    )
+
+
+def _attribute_refusal(base: object, name: str) -> str | None:
+    """Why reading the attribute would run the user's code, or None when it does not."""
+    cls = type(base)
+    if isinstance(base, torch.Tensor):
+        return None
+    if class_attribute(cls, "__getattribute__") not in _PLAIN_GETATTRIBUTE and not isinstance(base, type):
+        if not isinstance(class_attribute(cls, "__getattribute__"), types.WrapperDescriptorType):
+            return f"{cls.__qualname__} defines __getattribute__; read the value another way"
+    found = class_attribute(cls, name)
+    if isinstance(found, property):
+        return f"{name} is a property of {cls.__qualname__}, which runs code; guard what it reads"
+    if found is not None and hasattr(type(found), "__set__") and not isinstance(found, _PLAIN_DESCRIPTORS):
+        return f"{name} is a descriptor of {cls.__qualname__}, which runs code; guard what it reads"
+    in_instance = name in getattr(base, "__dict__", ())
+    if found is None and not in_instance and not isinstance(base, type | types.ModuleType):
+        if class_attribute(cls, "__getattr__") is not None and not is_torch_module(base):
+            return f"{name} comes from {cls.__qualname__}.__getattr__, which runs code; guard what it reads"
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class StepSource(Source):
+    """A path that extends another one."""
+
+    origin: Source
+
+    @property
+    def base(self) -> Source:
+        return self.origin
+
+    @property
+    def guard_source(self) -> GuardSource:
+        return self.origin.guard_source
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class AttrSource(StepSource):
+    """``origin.attr``: of an instance, a class, a module, a function; through ``__slots__`` too."""
+
+    attr: str
+
+    def expression(self, bind: Bind) -> str:
+        base = self.origin.expression(bind)
+        return f"{base}.{self.attr}" if self.attr.isidentifier() else f"getattr({base}, {self.attr!r})"
+
+    def load(self, scope: Scope) -> object:
+        return getattr(self.origin.load(scope), self.attr)
+
+    def native(self, scope: Scope) -> Load:
+        base = self.origin.load(scope)
+        refusal = _attribute_refusal(base, self.attr)
+        if refusal is not None:
+            raise ValueError(refusal)
+        return Load("MODULE_ATTR" if is_torch_module(base) else "ATTR", operand=self.attr)
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class InstanceDictSource(StepSource):
+    """``origin.__dict__``."""
+
+    def expression(self, bind: Bind) -> str:
+        return f"{self.origin.expression(bind)}.__dict__"
+
+    def load(self, scope: Scope) -> object:
+        return self.origin.load(scope).__dict__
+
+    def native(self, scope: Scope) -> Load:
+        return Load("INSTANCE_DICT")
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class ItemSource(StepSource):
+    """``origin[key]`` of a list, a tuple (by position, not negative) or a dict (by key)."""
+
+    key: Hashable
+
+    def expression(self, bind: Bind) -> str:
+        return f"{self.origin.expression(bind)}[{literal(self.key, bind)}]"
+
+    def load(self, scope: Scope) -> object:
+        base = self.origin.load(scope)
+        if isinstance(base, dict):
+            return dict.__getitem__(base, self.key)
+        if isinstance(base, list | tuple) and isinstance(self.key, int):
+            return list.__getitem__(base, self.key) if isinstance(base, list) else tuple.__getitem__(base, self.key)
+        raise LookupError(f"{type(base).__qualname__} is not a list, tuple or dict")
+
+    def native(self, scope: Scope) -> Load:
+        base = self.origin.load(scope)
+        for builtin, op in ((list, "LIST_ITEM"), (tuple, "TUPLE_ITEM"), (dict, "DICT_ITEM")):
+            if isinstance(base, builtin):
+                if class_attribute(type(base), "__getitem__") is not class_attribute(builtin, "__getitem__"):
+                    raise ValueError(f"{type(base).__qualname__} defines __getitem__, which runs code")
+                break
+        if op == "DICT_ITEM":
+            return Load(op, number=hash(self.key), operand=self.key)
+        if not isinstance(self.key, int) or self.key < 0:
+            raise ValueError(f"the position {self.key!r} must be an int from 0 up")
+        return Load(op, number=self.key)
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class DictKeySource(StepSource):
+    """The key at a position of a dict, in insertion order."""
+
+    index: int
+
+    def expression(self, bind: Bind) -> str:
+        return f"list({self.origin.expression(bind)})[{self.index}]"
+
+    def load(self, scope: Scope) -> object:
+        base = self.origin.load(scope)
+        if not isinstance(base, dict):
+            raise LookupError(f"{type(base).__qualname__} is not a dict")
+        return list(dict.keys(base))[self.index]
+
+    def native(self, scope: Scope) -> Load:
+        if self.index < 0:
+            raise ValueError("the position of a key must not be negative")
+        return Load("DICT_KEY_AT", number=self.index)
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class TypeSource(StepSource):
+    """``type(origin)``."""
+
+    def expression(self, bind: Bind) -> str:
+        return f"type({self.origin.expression(bind)})"
+
+    def load(self, scope: Scope) -> object:
+        return type(self.origin.load(scope))
+
+    def native(self, scope: Scope) -> Load:
+        return Load("TYPE_OF")
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class ClassAttrSource(StepSource):
+    """What the MRO of the class ``origin`` holds under a name, unbound (a function, not a method)."""
+
+    attr: str
+
+    def expression(self, bind: Bind) -> str:
+        return f"___class_lookup({self.origin.expression(bind)}, {self.attr!r})"
+
+    def load(self, scope: Scope) -> object:
+        base = self.origin.load(scope)
+        if not isinstance(base, type):
+            raise LookupError(f"{base!r} is not a class")
+        return _check.class_lookup(base, self.attr)
+
+    def native(self, scope: Scope) -> Load:
+        return Load("CLASS_ATTR", operand=self.attr)
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class SuperSource(StepSource):
+    """What ``super(after, origin)`` holds under a name, unbound; ``after`` is a class, kept by its source's guards."""
+
+    after: type
+    attr: str
+
+    def expression(self, bind: Bind) -> str:
+        return f"___super_lookup({bind(self.after)}, {self.origin.expression(bind)}, {self.attr!r})"
+
+    def load(self, scope: Scope) -> object:
+        return super_lookup(self.after, self.origin.load(scope), self.attr)
+
+    def native(self, scope: Scope) -> Load:
+        return Load("SUPER_ATTR", number=id(self.after), operand=self.attr)
+
+
+def super_lookup(after: type, value: object, name: str) -> object:
+    """The first definition of a name after a class in the MRO of a value (or of a class). Raises: AttributeError."""
+    mro = (value if isinstance(value, type) else type(value)).__mro__
+    position = mro.index(after) if after in mro else len(mro)
+    for cls in mro[position + 1 :]:
+        if name in vars(cls):
+            return vars(cls)[name]
+    raise AttributeError(f"no {name!r} after {after.__qualname__}")
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class WeakRefCallSource(StepSource):
+    """``origin()`` of a weak reference: the object it points to."""
+
+    def expression(self, bind: Bind) -> str:
+        return f"{self.origin.expression(bind)}()"
+
+    def load(self, scope: Scope) -> object:
+        ref = self.origin.load(scope)
+        found = ref() if isinstance(ref, weakref.ref) else None
+        if found is None:
+            raise LookupError("the weak reference is dead")
+        return found
+
+    def native(self, scope: Scope) -> Load:
+        if not isinstance(self.origin.load(scope), weakref.ref):
+            raise ValueError("it is not a weak reference")
+        return Load("WEAKREF_CALL")
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class TupleIteratorItemSource(StepSource):
+    """The item that a tuple iterator gives after ``offset`` others; the iterator does not move."""
+
+    offset: int
+
+    def expression(self, bind: Bind) -> str:
+        return f"___tuple_iterator_item({self.origin.expression(bind)}, {self.offset})"
+
+    def load(self, scope: Scope) -> object:
+        return _check.tuple_iterator_item(self.origin.load(scope), self.offset)
+
+    def native(self, scope: Scope) -> Load:
+        return Load("TUPLE_ITERATOR_ITEM", number=self.offset)
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionPartSource(StepSource):
+    """A part of a function: ``__code__``, ``__defaults__``, ``__kwdefaults__`` or ``__closure__``."""
+
+    part: str
+
+    def expression(self, bind: Bind) -> str:
+        return f"{self.origin.expression(bind)}.{self.part}"
+
+    def load(self, scope: Scope) -> object:
+        return getattr(self.origin.load(scope), self.part)
+
+    def native(self, scope: Scope) -> Load:
+        return Load("ATTR", operand=self.part)
+
+
+def code_source(function: Source) -> Source:
+    """``function.__code__``."""
+    return FunctionPartSource(function, "__code__")
+
+
+def default_source(function: Source, index: int) -> Source:
+    """The default of the ``index``-th argument that has one."""
+    return ItemSource(FunctionPartSource(function, "__defaults__"), index)
+
+
+def keyword_default_source(function: Source, name: str) -> Source:
+    """The default of a keyword-only argument."""
+    return ItemSource(FunctionPartSource(function, "__kwdefaults__"), name)
+
+
+def closure_cell_source(function: Source, index: int) -> Source:
+    """The content of the ``index``-th cell of another function."""
+    return AttrSource(ItemSource(FunctionPartSource(function, "__closure__"), index), "cell_contents")
+
+
+@dataclass(frozen=True, slots=True)
+class NNModuleSource(StepSource):
+    """The same value, marked as state of an ``nn.Module`` (``guard_nn_modules=False`` leaves its guards out)."""
+
+    @property
+    def guard_source(self) -> GuardSource:
+        local = self.origin.guard_source.is_local()
+        return GuardSource.LOCAL_NN_MODULE if local else GuardSource.GLOBAL_NN_MODULE
+
+    def expression(self, bind: Bind) -> str:
+        return self.origin.expression(bind)
+
+    def load(self, scope: Scope) -> object:
+        return self.origin.load(scope)
+
+    def native(self, scope: Scope) -> Load:
+        return Load("SAME")

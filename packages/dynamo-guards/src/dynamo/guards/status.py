@@ -1,0 +1,70 @@
+"""Whether checks run natively on this torch, and what does not, with the reason."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+from typing import Final
+
+import torch
+
+from dynamo.guards import _check, ambient
+from dynamo.guards.kinds.tensors import check_facts
+from dynamo.guards.layout import install_layout
+
+LOG: Final = logging.getLogger("dynamo.guards")
+
+
+@dataclass(frozen=True, slots=True)
+class NativeStatus:
+    """How checks run here.
+
+    Attributes:
+        tensors: "raw" when tensors are compared in memory, "python" when through torch's public answers.
+        tensor_reason: why not raw; empty when raw.
+        ambient_native: ambient states read in C.
+        ambient_refused: ambient states read through Python, with the reason.
+        torch_version: the torch that was probed.
+    """
+
+    tensors: str
+    tensor_reason: str
+    ambient_native: tuple[str, ...]
+    ambient_refused: dict[str, str]
+    torch_version: str
+
+    def __str__(self) -> str:
+        lines = [f"torch {self.torch_version}: tensors checked {self.tensors}"]
+        if self.tensor_reason:
+            lines.append(f"  not raw: {self.tensor_reason}")
+        lines.append(f"  ambient state in C: {', '.join(self.ambient_native) or 'none'}")
+        lines += [f"  {name} through Python: {reason}" for name, reason in self.ambient_refused.items()]
+        return "\n".join(lines)
+
+
+def report_error(error: BaseException) -> bool:
+    """Tell the log of an exception in a check; the check is a miss."""
+    LOG.warning("a guard check raised and counts as a miss: %r", error, exc_info=error)
+    return False
+
+
+def _install() -> str:
+    _check.tensor_type(torch.Tensor)
+    _check.tensor_fallback(check_facts)
+    _check.set_report(report_error)
+    ambient.install_ambient()
+    return install_layout()
+
+
+_TENSOR_REASON: Final = _install()
+
+
+def native_status() -> NativeStatus:
+    """What the probes at import found."""
+    return NativeStatus(
+        tensors="python" if _TENSOR_REASON else "raw",
+        tensor_reason=_TENSOR_REASON,
+        ambient_native=tuple(ambient.NATIVE),
+        ambient_refused=dict(ambient.REFUSED),
+        torch_version=torch.__version__,
+    )

@@ -1,0 +1,73 @@
+"""Why a check failed, in words: the source, what was expected, what was met, and the user's line behind the guard."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from dynamo.guards.kinds.clause import Clause, short
+from dynamo.guards.kinds.values import IsUnbound
+from dynamo.guards.python import MISSING, generate
+from dynamo.guards.scope import GuardScope
+from dynamo.guards.status import report_error
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """One guard that does not hold.
+
+    Attributes:
+        source: expression of the value.
+        kind: the guard kind, e.g. ``TENSOR_MATCH``.
+        expected: what had to hold.
+        met: what is there.
+        user_line: file and line of the user's code that made the guard, if known.
+    """
+
+    source: str
+    kind: str
+    expected: str
+    met: str
+    user_line: tuple[str, int] | None
+
+    def __str__(self) -> str:
+        where = f", for {self.user_line[0]}:{self.user_line[1]}" if self.user_line is not None else ""
+        return f"{self.source}: expected {self.expected}, met {self.met} ({self.kind}{where})"
+
+
+class _Always:
+    """Stands for the guarded code while one clause is looked at."""
+
+    valid = True
+
+
+def _holds(clause: Clause, scope: GuardScope) -> bool:
+    text = generate([clause], scope.arg_names)
+    cells = dict(zip(scope.free_names, scope.closure or (), strict=True))
+    return text.bind(_Always, report_error, cells, scope.globals, scope.builtins)(*scope.args)
+
+
+def _met(clause: Clause, scope: GuardScope) -> str:
+    try:
+        value = clause.source.load(scope)
+    except (*MISSING, TypeError):
+        return "no such value"
+    if isinstance(clause, IsUnbound):
+        return short(value)
+    try:
+        return clause.met(value)
+    except Exception as error:  # the value is the user's and may do anything
+        return f"a value that raises {error!r}"
+
+
+def failures(clauses: Sequence[Clause], scope: GuardScope, limit: int | None = None) -> list[Failure]:
+    """The guards that do not hold in a scope, in the order of checking; at most ``limit``."""
+    found: list[Failure] = []
+    for clause in clauses:
+        if not _holds(clause, scope):
+            guard = clause.guard
+            name = clause.source.name() if guard.kind != "AMBIENT" else "torch"
+            found.append(Failure(name, guard.kind, clause.expected(), _met(clause, scope), guard.user_line))
+            if limit is not None and len(found) >= limit:
+                break
+    return found
