@@ -206,7 +206,7 @@ class _Lowering:
         """Number operand of an instruction that is no jump."""
         tables, value = self._tables, inst.argval
         if kind == _LOCAL:
-            return tables.local(value)
+            return tables.local(value, inst.arg)
         if kind == _CONST:
             return tables.const(value, inst.arg)
         if kind == _NAME:
@@ -214,7 +214,7 @@ class _Lowering:
         if kind == _NUMBER:
             return inst.arg or 0
         if kind == _CELL:
-            return tables.cell(value)
+            return tables.cell(value, inst.arg)
         symbols = _SYMBOLS.get(kind, {})
         index = symbols.get(value) if isinstance(value, str) else inst.arg
         if index is None:

@@ -1,8 +1,9 @@
 """The name tables of a code object: which index a name or a constant has, and the growth of the tables.
 
 Fast locals, cells and free variables share one array at run time ("localsplus"): first `co_varnames`, then those
-cells that are not also locals, then the free variables. A name may stand in it twice (3.12 inlines comprehensions,
-whose variable may be called like a free variable), so locals and cells are looked up apart.
+cells that are not also locals, then the free variables. A name may stand in it twice: 3.12 inlines comprehensions,
+whose variable may be called like a free variable, and a class body may have `__class__` as a cell and as a free
+variable. So locals and cells are looked up apart, and the decoded index is kept where it still has that name.
 
 Source: CPython, Objects/codeobject.c (get_localsplus_counts, init_code).
 """
@@ -50,6 +51,7 @@ class NameTables:
         "_const_keys",
         "_local_index",
         "_name_index",
+        "_plus",
         "cellvars",
         "consts",
         "freevars",
@@ -80,6 +82,7 @@ class NameTables:
         self._cell_index.update((name, first + index) for index, name in enumerate(own_cells))
         first += len(own_cells)
         self._cell_index.update((name, first + index) for index, name in enumerate(self.freevars))
+        self._plus = (*self.varnames, *own_cells, *self.freevars)
 
     def const(self, value: object, hint: int | None) -> int:
         """Index of a constant; `hint` is taken when that very object stands there."""
@@ -107,12 +110,14 @@ class NameTables:
             self.names.append(value)
         return index
 
-    def local(self, value: object) -> int:
+    def local(self, value: object, hint: int | None) -> int:
         """Slot of a fast local; 3.12 and later may also ask for a cell's own slot (LOAD_FAST_AND_CLEAR of a cell).
 
         Raises:
             AssembleError: no such variable.
         """
+        if hint is not None and 0 <= hint < len(self._plus) and self._plus[hint] == value:
+            return hint
         if isinstance(value, str):
             index = self._local_index.get(value)
             if index is None:
@@ -121,12 +126,14 @@ class NameTables:
                 return index
         raise AssembleError(f"no local variable is called {value!r}; give `varnames` that hold it")
 
-    def cell(self, value: object) -> int:
+    def cell(self, value: object, hint: int | None) -> int:
         """Slot of a cell or free variable.
 
         Raises:
             AssembleError: no such variable.
         """
+        if hint is not None and 0 <= hint < len(self._plus) and self._plus[hint] == value:
+            return hint
         if isinstance(value, str):
             index = self._cell_index.get(value)
             if index is None:
