@@ -22,6 +22,10 @@ from fx.trace.proxy import GraphAppendingTracer as GraphAppendingTracer
 from fx.trace.proxy import ParameterProxy as ParameterProxy
 from fx.trace.proxy import Proxy as Proxy
 from fx.trace.proxy import TracerBase as TracerBase
+from fx.trace.rewriter import Match as Match
+from fx.trace.rewriter import ReplacedPatterns as ReplacedPatterns
+from fx.trace.rewriter import replace_pattern as replace_pattern
+from fx.trace.rewriter import replace_pattern_with_filters as replace_pattern_with_filters
 from fx.trace.scope import Scope as Scope
 from fx.trace.scope import ScopeContextManager as ScopeContextManager
 from fx.trace.tracer import Tracer as Tracer
