@@ -79,7 +79,9 @@ class GraphModule(nn.Module):
         """An instance of a new subclass of ``cls``, which will hold its ``forward``."""
         base: Any = pickling.written_class(cls)
         make: Any = type(base)
-        own: type[Self] = make(base.__name__, (base,), {"__module__": base.__module__, pickling.IMPLEMENTS: base})
+        own: type[Self] = make(
+            base.__name__, (base,), {"__module__": base.__module__, pickling.IMPLEMENTS: base}
+        )
         made: Self = super().__new__(own)
         return made
 
@@ -173,7 +175,11 @@ class GraphModule(nn.Module):
             include_stride, include_device: add these to the shapes that ``node.meta`` knows.
         """
         text = readable.module_text(
-            self, GraphModule, type(self).__name__, include_stride=include_stride, include_device=include_device
+            self,
+            GraphModule,
+            type(self).__name__,
+            include_stride=include_stride,
+            include_device=include_device,
         )
         if print_output:
             print(text)
