@@ -7,6 +7,7 @@ import operator
 from typing import Any
 
 import pytest
+
 from fx.ir import Graph
 from fx.ir.match import find_matches, rewrite
 
@@ -52,7 +53,13 @@ def test_a_match_with_an_effect_in_its_midst_is_left_alone() -> None:
 
 @pytest.mark.parametrize(
     ("wanted", "given", "same"),
-    [(0.0, -0.0, False), (-0.0, -0.0, True), (True, 1, False), (1.0, 1, False), (math.nan, float("nan"), True)],
+    [
+        (0.0, -0.0, False),
+        (-0.0, -0.0, True),
+        (True, 1, False),
+        (1.0, 1, False),
+        (math.nan, float("nan"), True),
+    ],
 )
 def test_literals_match_exactly(wanted: object, given: object, same: bool) -> None:
     def graph_with(literal: object) -> Graph:

@@ -95,7 +95,9 @@ class _Effects:
             return True
         if self._impure is None:
             self._impure = [
-                node for node in self._graph.nodes if node.op not in ("placeholder", "output") and node.is_impure()
+                node
+                for node in self._graph.nodes
+                if node.op not in ("placeholder", "output") and node.is_impure()
             ]
         inside = set(operations)
         first, last = min(operations), max(operations)

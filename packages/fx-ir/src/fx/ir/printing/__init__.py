@@ -1,1 +1,1 @@
-"""Graphs as text: lines, tables, DOT."""
+"""Graphs as text: lines, tables, DOT (``fx.ir.printing.dot``)."""
