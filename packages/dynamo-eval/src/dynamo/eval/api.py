@@ -1,0 +1,226 @@
+"""What users call: `optimize`, `compile`, `disable`, `reset`, `explain` and their kin."""
+
+import functools
+from collections.abc import Callable
+from types import CodeType, FunctionType
+from typing import Any, TypeVar, final, overload
+
+import torch
+from dynamo.eval import _frame
+from dynamo.eval._frame import EntryPoint, set_eval_frame
+from dynamo.eval.backends import lookup_backend
+from dynamo.eval.backends.registry import Backend
+from dynamo.eval.breaks import forget_resume_functions
+from dynamo.eval.convert_frame import DISABLED, Callback, Observer, convert_frame, convert_frame_assert
+from dynamo.eval.errors import GraphBreak, UsageError
+from dynamo.eval.explain import ExplainOutput, Record, summarize
+from dynamo.eval.interpret.code_view import forget_decoded
+from dynamo.eval.models.pure import pure_model
+from dynamo.eval.statistics import counters
+from dynamo.eval.variables.base import Translator, VariableTracker
+from dynamo.eval.variables.calls import models
+from dynamo.eval.variables.constant import ConstantVariable
+from dynamo.eval.variables.torch_function import graph_functions
+
+_F = TypeVar("_F", bound=Callable[..., Any])
+
+
+@final
+class OptimizeContext:
+    """What `optimize` returns: decorates a callable, or captures inside a ``with`` block."""
+
+    def __init__(self, callback: Callback) -> None:
+        self.callback = callback
+        self._before: list[Callback | None] = []
+
+    def __call__(self, fn: _F) -> _F:
+        """`fn`, captured when it is called: a function, method, class instance or module.
+
+        Raises:
+            UsageError: not a callable.
+        """
+        if isinstance(fn, torch.nn.Module):
+            return OptimizedModule(fn, self.callback)  # type: ignore[return-value]  # behaves as the module
+        if not callable(fn):
+            raise UsageError(f"cannot capture a {type(fn).__name__}, which is not callable")
+        return EntryPoint(fn, self.callback)  # type: ignore[return-value]  # behaves as the function
+
+    def __enter__(self) -> None:
+        self._before.append(set_eval_frame(self.callback))
+
+    def __exit__(self, *exc: object) -> None:
+        set_eval_frame(self._before.pop())
+
+
+@final
+class OptimizedModule(torch.nn.Module):
+    """A module whose calls are captured; everything else is the original's."""
+
+    def __init__(self, module: torch.nn.Module, callback: Callback) -> None:
+        super().__init__()
+        self._orig_mod = module
+        self.__dict__["_entry"] = EntryPoint(module.__call__, callback)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self.__dict__["_entry"](*args, **kwargs)
+
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
+        """The original's ``forward``, captured."""
+        return self.__dict__["_entry"](*args, **kwargs)
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "_orig_mod":
+            return self._modules[name]
+        return getattr(self._modules["_orig_mod"], name)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name in ("_orig_mod", "training") or "_orig_mod" not in self.__dict__.get("_modules", {}):
+            super().__setattr__(name, value)
+        else:
+            setattr(self._orig_mod, name, value)
+
+    def train(self, mode: bool = True) -> "OptimizedModule":
+        """Set the original's mode."""
+        super().train(mode)
+        return self
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _again, (self._modules["_orig_mod"],)
+
+
+def _again(module: torch.nn.Module) -> torch.nn.Module:
+    """A pickled captured module comes back captured with the default backend."""
+    return optimize("eager")(module)
+
+
+def optimize(
+    backend: str | Backend = "eager", *, nopython: bool = False, observer: Observer | None = None
+) -> OptimizeContext:
+    """Capture the frames of a function and of what it calls, and run their graphs with `backend`.
+
+    >>> @optimize("eager")
+    ... def double(x):
+    ...     return x * 2
+    >>> import torch; double(torch.ones(1))
+    tensor([2.])
+
+    Args:
+        backend: a name (see `list_backends`) or ``(GraphModule, example inputs) → callable``.
+        nopython: raise the reason instead of breaking the graph.
+        observer: told about captures and skips.
+
+    Raises:
+        UsageError: no such backend.
+
+    Source: founding document, "概述" (overview).
+    """
+    compiler_fn = lookup_backend(backend)
+    if nopython:
+        return OptimizeContext(convert_frame_assert(compiler_fn, observer=observer))
+    return OptimizeContext(convert_frame(compiler_fn, observer))
+
+
+@overload
+def compile(model: _F, *, backend: str | Backend = ..., fullgraph: bool = ..., disable: bool = ...) -> _F: ...
+@overload
+def compile(
+    model: None = None, *, backend: str | Backend = ..., fullgraph: bool = ..., disable: bool = ...
+) -> Callable[[_F], _F]: ...
+def compile(
+    model: Any = None, *, backend: str | Backend = "eager", fullgraph: bool = False, disable: bool = False
+) -> Any:
+    """`optimize` with the call forms of ``torch.compile``: direct, ``@compile`` and ``@compile(backend=…)``.
+
+    Args:
+        model: function, method or module; None to get a decorator.
+        fullgraph: as ``nopython``.
+        disable: give `model` back unchanged.
+    """
+    if model is None:
+        return lambda fn: compile(fn, backend=backend, fullgraph=fullgraph, disable=disable)
+    if disable:
+        return model
+    return optimize(backend, nopython=fullgraph)(model)
+
+
+def disable(fn: _F) -> _F:
+    """`fn` runs plainly, and so does what it calls; captured code breaks its graph at a call of it."""
+    for code in _codes_of(fn):
+        DISABLED[id(code)] = code
+    return EntryPoint(fn, None)  # type: ignore[return-value]  # behaves as the function
+
+
+def skip(fn: _F) -> _F:
+    """`fn` itself runs plainly; what it calls may be captured."""
+    for code in _codes_of(fn):
+        DISABLED[id(code)] = code
+        _frame.skip_code(code)
+    return fn
+
+
+def _codes_of(fn: Any) -> list[CodeType]:
+    function = getattr(fn, "__func__", fn)
+    if isinstance(function, torch.nn.Module):
+        function = type(function).forward
+    if isinstance(function, FunctionType):
+        return [function.__code__]
+    return []
+
+
+def reset() -> None:
+    """Forget all captures, counters, skip marks of capture and resume functions."""
+    _frame.reset()
+    forget_resume_functions()
+    forget_decoded()
+    counters.clear()
+
+
+def explain(fn: Callable[..., Any]) -> Callable[..., ExplainOutput]:
+    """Call ``explain(fn)(*args)`` to run `fn` captured from scratch and learn graphs, breaks and guards."""
+
+    @functools.wraps(fn)
+    def run(*args: Any, **kwargs: Any) -> ExplainOutput:
+        record = Record()
+        reset()
+        try:
+            optimize("eager", observer=record)(fn)(*args, **kwargs)
+        finally:
+            reset()
+        return summarize(record)
+
+    return run
+
+
+def allow_in_graph(fn: _F) -> _F:
+    """Calls of `fn` become one node of the graph; it must be a pure function of tensors and literals."""
+    graph_functions()[id(fn)] = fn
+    return fn
+
+
+def assume_constant_result(fn: _F) -> _F:
+    """Calls of `fn` with literals are made once, at capture, and their literal result is taken ever after."""
+    models(fn)(pure_model(fn))
+    return fn
+
+
+def graph_break() -> None:
+    """End the graph here; does nothing when run plainly."""
+
+
+def is_compiling() -> bool:
+    """True while captured code runs this symbolically, False when run plainly."""
+    return False
+
+
+@models(is_compiling)
+def _is_compiling(
+    tx: Translator, args: list[VariableTracker], kwargs: dict[str, VariableTracker]
+) -> VariableTracker:
+    return ConstantVariable(True)
+
+
+@models(graph_break)
+def _graph_break(
+    tx: Translator, args: list[VariableTracker], kwargs: dict[str, VariableTracker]
+) -> VariableTracker:
+    raise GraphBreak("graph_break()", "asked for by the user")

@@ -1,0 +1,5 @@
+"""What turns a graph into a callable, by name."""
+
+from dynamo.eval.backends.registry import list_backends as list_backends
+from dynamo.eval.backends.registry import lookup_backend as lookup_backend
+from dynamo.eval.backends.registry import register_backend as register_backend

@@ -1,0 +1,351 @@
+"""One frame → new code, guards and a record of what was captured.
+
+`capture_frame` runs the translator (again, if a step could not be undone), then writes the new code: the call of the
+compiled graph, the effects, and either ``return``, or the broken instruction and a call of the rest.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from types import CellType, CodeType
+from typing import Any
+
+import torch
+from dynamo.eval.breaks import ResumePoint, operand_count, pushes, resume_function, splits_at
+from dynamo.eval.breaks.split import BRANCHES
+from dynamo.eval.bytecode import Instruction, assemble, copy_instructions, create, live_before, remove_unreachable
+from dynamo.eval.errors import BreakReason, RestartCapture, SkipFrame
+from dynamo.eval import models as _models
+from dynamo.eval.interpret.translator import InstructionTranslator, Stop
+from dynamo.eval.output_graph import Backend, OutputGraph
+from dynamo.eval.rebuild import Emitter, Unrebuildable, replay_effects
+from dynamo.eval.rebuild.emitter import RESULTS
+from dynamo.eval.rebuild.sources import load_source
+from dynamo.eval.settings import Config
+from dynamo.eval.variables.base import VariableTracker
+from dynamo.eval.variables import rules as _rules
+from dynamo.eval.variables.null import NULL
+from dynamo.guards import Guard
+from fx.codegen import GraphModule
+
+
+@dataclass(frozen=True, slots=True)
+class FrameInput:
+    """What a frame is about to run with."""
+
+    code: CodeType
+    arguments: dict[str, object]
+    closure: tuple[CellType, ...] | None
+    namespace: dict[str, Any]
+    builtins: dict[str, Any]
+
+
+@dataclass(slots=True)
+class Captured:
+    """What came of one frame.
+
+    Attributes:
+        code: the new code.
+        guards: what must hold for it to be right.
+        graph: the captured graph, or None if the frame had no torch call before it ended.
+        reason: why the graph ended before the function did; None if it did not.
+        needs_hook: whether the new code calls Python that is worth capturing.
+    """
+
+    code: CodeType
+    guards: list[Guard]
+    graph: GraphModule | None
+    reason: BreakReason | None
+    needs_hook: bool
+    inputs: list[str] = field(default_factory=list)
+
+
+def capture_frame(
+    frame: FrameInput,
+    backend: Backend,
+    settings: Config,
+    *,
+    one_graph: Callable[[BreakReason], Exception] | None = None,
+    is_disabled: Callable[[CodeType], bool] = lambda code: False,
+) -> Captured:
+    """Capture one frame.
+
+    Args:
+        one_graph: makes the exception to raise at a break; None allows breaks.
+        is_disabled: code objects that must not be followed into.
+
+    Raises:
+        SkipFrame: there is nothing to capture, or a state at the break cannot be rebuilt.
+        BackendError: the backend failed.
+    """
+    stop_at: int | None = None
+    reason: BreakReason | None = None
+    while True:
+        output = OutputGraph(is_disabled)
+        tx = InstructionTranslator(
+            frame.code,
+            frame.arguments,
+            frame.closure,
+            frame.namespace,
+            frame.builtins,
+            output,
+            settings,
+            stop_at,
+            reason,
+        )
+        try:
+            with _ambient_kept():
+                stop = tx.run()
+        except RestartCapture as restart:
+            stop_at, reason = restart.step, restart.reason
+            continue
+        if stop.reason is not None and one_graph is not None:
+            raise one_graph(stop.reason)
+        if stop.reason is not None and not output.calls and not _rest_is_worth_it(frame, tx, stop):
+            raise SkipFrame(f"no torch call before the break: {stop.reason}")
+        if stop.reason is None and not output.calls:
+            raise SkipFrame("no torch call")
+        try:
+            return _Writer(tx, output, stop, backend).write()
+        except Unrebuildable as error:
+            raise SkipFrame(f"{error} ({stop.reason or 'at the return'})") from error
+
+
+def _rest_is_worth_it(frame: FrameInput, tx: InstructionTranslator, stop: Stop) -> bool:
+    """Whether to split although no torch call came before: the rest can be split off and seems to work on tensors."""
+    if not splits_at(tx.instructions, stop.index):
+        return False
+    if any(isinstance(value, torch.Tensor | torch.nn.Module) for value in frame.arguments.values()):
+        return True
+    values = (frame.namespace.get(name) for name in frame.code.co_names)
+    return any(value is torch or isinstance(value, torch.nn.Module) for value in values)
+
+
+class _ambient_kept:
+    """Symbolic execution may change grad mode for its fake calls; the real one comes back."""
+
+    def __enter__(self) -> None:
+        self.before = torch.is_grad_enabled()
+
+    def __exit__(self, *exc: object) -> None:
+        torch._C._set_grad_enabled(self.before)
+
+
+class _Writer:
+    """Writes the new code of one frame."""
+
+    def __init__(self, tx: InstructionTranslator, output: OutputGraph, stop: Stop, backend: Backend) -> None:
+        self.tx = tx
+        self.code = tx.code
+        self.output = output
+        self.stop = stop
+        self.backend = backend
+        self.emit = Emitter(output, frozenset(self.code.co_cellvars) & set(tx.entry_locals))
+        self.original: list[Instruction] = []
+        self.needs_hook = False
+
+    def write(self) -> Captured:
+        """The captured frame.
+
+        Raises:
+            Unrebuildable: a value that the rest needs cannot be made.
+            BackendError: the backend failed.
+        """
+        if self.stop.reason is None:
+            self._return()
+        elif self._is_branch() or splits_at(self.tx.instructions, self.stop.index):
+            self._break_with_resume()
+        else:
+            self._break_in_place()
+        return self._assemble()
+
+    # -- ways to end ------------------------------------------------------------------------------------
+    def _return(self) -> None:
+        emit, value = self.emit, self.tx.returned
+        assert value is not None
+        emit.load(value)
+        if len(self.output.effects) or emit.later or emit.local_cells:
+            held = emit.temporary()
+            replay_effects(emit, self.tx.namespace, every_cell=False)
+            emit.add(create.load_fast(held))
+        emit.add(create.return_value())
+
+    def _is_branch(self) -> bool:
+        index = self._branch_index()
+        return index is not None and splits_at(self.tx.instructions, index)
+
+    def _branch_index(self) -> int | None:
+        """Index of the conditional jump that the break is about: this instruction, or the next after TO_BOOL."""
+        instructions, index = self.tx.instructions, self.stop.index
+        if instructions[index].opname == "TO_BOOL" and index + 1 < len(instructions):
+            index += 1
+        return index if instructions[index].opname in BRANCHES else None
+
+    def _break_with_resume(self) -> None:
+        """Stack and locals to temporaries, the instruction, then ``return rest(…)``."""
+        self.needs_hook = True
+        tx, emit, index = self.tx, self.emit, self.stop.index
+        inst = tx.instructions[index]
+        count = operand_count(inst)
+        assert count is not None
+        split = len(tx.stack) - count
+        below, operands = tx.stack[:split], tx.stack[split:]
+        branch = self._branch_index()
+        live = live_before(tx.instructions)
+        points = [index + 1] if branch is None else [branch + 1, _target_index(tx, branch)]
+        names = self._handed_over(frozenset().union(*(live[point] for point in points)))
+        kept_stack = [None if var is NULL else self._save(var) for var in below]
+        kept_locals = {name: self._save(tx.locals[name]) for name in names}
+        kept_operands = [None if var is NULL else self._save(var) for var in operands]
+        replay_effects(emit, tx.namespace, every_cell=True)
+        for kept in kept_operands:
+            emit.add(create.push_null() if kept is None else kept)
+        if branch is None:
+            emit.add(*_copied(inst, [inst]))
+            results = [_loading(emit.temporary()) for _ in range(pushes(inst))][::-1]
+            self._call_rest(index + 1, [*kept_stack, *results], kept_locals, live[index + 1], inst)
+            return
+        other = create.nop()
+        for each in _copied(inst, tx.instructions[index : branch + 1]):
+            if each.target is not None:
+                each.target = other
+            emit.add(each)
+        self._call_rest(points[0], kept_stack, kept_locals, live[points[0]], inst)
+        emit.add(other)
+        self._call_rest(points[1], kept_stack, kept_locals, live[points[1]], inst)
+
+    def _save(self, var: VariableTracker) -> Instruction:
+        """Evaluate `var` now; returns the instruction that loads it later."""
+        self.emit.load(var)
+        return _loading(self.emit.temporary())
+
+    def _handed_over(self, live: frozenset[str]) -> list[str]:
+        """Bound locals that the rest needs; all of them where code may look at the frame by name."""
+        code = self.code
+        readers = {"locals", "vars", "eval", "exec", "dir"} & set(code.co_names)
+        names = [name for name in self.tx.locals if (readers or name in live) and name not in self.tx.cells]
+        first = code.co_varnames[0] if code.co_argcount else None
+        if "__class__" in code.co_freevars and first in self.tx.locals:
+            names = [str(first), *(name for name in names if name != first)]
+        return names
+
+    def _call_rest(
+        self,
+        index: int,
+        stack: list[Instruction | None],
+        named: dict[str, Instruction],
+        live: frozenset[str],
+        inst: Instruction,
+    ) -> None:
+        wanted = [name for name in self._handed_over(live) if name in named]
+        point = ResumePoint(index, tuple(kept is None for kept in stack), tuple(wanted))
+        code = resume_function(self.code, point)
+        loads = [named[name] for name in wanted] + [kept for kept in stack if kept is not None]
+        function = create.make_function(code, closure=code.co_freevars)
+        written = [
+            *create.load_callable(function),
+            *(_loading(str(load.argval)) for load in loads),
+            create.call(len(loads)),
+            create.return_value(),
+        ]
+        self.emit.add(*create.place_at(inst.positions, written))
+
+    def _break_in_place(self) -> None:
+        """Put stack and locals back and jump into a copy of the original code."""
+        self.needs_hook = True
+        tx, emit = self.tx, self.emit
+        self.original = copy_instructions(tx.instructions)
+        if _handling_exception(tx, self.stop.index):
+            raise Unrebuildable("an exception that is being handled")
+        changed = {
+            name: var
+            for name, var in tx.locals.items()
+            if tx.entry_locals.get(name) is not var and name not in tx.cells
+        }
+        kept = [(name, self._save(var)) for name, var in changed.items()]
+        stack = [None if var is NULL else self._save(var) for var in tx.stack]
+        replay_effects(emit, tx.namespace, every_cell=True)
+        for name, load in kept:
+            emit.add(load, create.store_fast(name))
+        for name in tx.entry_locals:
+            if name not in tx.locals and name not in tx.cells:
+                emit.add(create.delete_fast(name))
+        for place in stack:
+            emit.add(create.push_null() if place is None else place)
+        emit.add(create.jump(self.original[self.stop.index]))
+
+    # -- putting it together ----------------------------------------------------------------------------
+    def _assemble(self) -> Captured:
+        module: GraphModule | None = None
+        call: list[Instruction] = []
+        if self.output.calls:
+            compiled, module = self.output.compile(self.backend, list(self.emit.outputs))
+            call = self._graph_call(compiled)
+        instructions = [*_prologue(self.tx.instructions), *call, *self.emit.instructions, *self.original]
+        _place(instructions, self.code.co_firstlineno)
+        remove_unreachable(instructions)
+        names = [RESULTS, *self.emit.temporaries]
+        code = assemble(self.code, instructions, varnames=(*self.code.co_varnames, *names))
+        return Captured(
+            code,
+            list(self.output.guards.values()),
+            module,
+            self.stop.reason,
+            self.needs_hook,
+            [each.source.name() for each in self.output.inputs],
+        )
+
+    def _graph_call(self, compiled: Callable[..., Any]) -> list[Instruction]:
+        sink = Emitter(self.output, self.emit.cell_names)
+        sink.callable(compiled)
+        for each in self.output.inputs:
+            load_source(sink, each.source)
+        sink.call(len(self.output.inputs))
+        sink.add(create.store_fast(RESULTS))
+        return sink.instructions
+
+
+def _loading(name: str) -> Instruction:
+    return create.load_fast(name)
+
+
+def _target_index(tx: InstructionTranslator, branch: int) -> int:
+    target = tx.instructions[branch].target
+    assert target is not None
+    return tx.view.index[target]
+
+
+def _copied(place: Instruction, instructions: list[Instruction]) -> list[Instruction]:
+    copies = copy_instructions(instructions)
+    for copy in copies:
+        copy.handler = None
+        if copy.positions[0] is None:
+            copy.positions = place.positions
+    return copies
+
+
+def _prologue(instructions: list[Instruction]) -> list[Instruction]:
+    """The head of the original up to RESUME, which the new code begins with too."""
+    head: list[Instruction] = []
+    for inst in instructions:
+        if inst.opname not in ("MAKE_CELL", "COPY_FREE_VARS", "RESUME", "NOP"):
+            break
+        head.append(inst)
+        if inst.opname == "RESUME":
+            break
+    return copy_instructions(head)
+
+
+def _place(instructions: list[Instruction], lineno: int) -> None:
+    """Give instructions without a place the first line of the function, as CPython's own prologue has."""
+    for inst in instructions:
+        if inst.positions[0] is None:
+            inst.positions = (lineno, lineno, 0, 0)
+
+
+def _handling_exception(tx: InstructionTranslator, index: int) -> bool:
+    """Whether the place lies inside an ``except`` or ``finally`` that an exception entered.
+
+    Symbolic execution never enters one, so a frame that began at its start is never there; a resume function whose
+    original stopped there does not exist.
+    """
+    return tx.instructions[index].opname in ("RERAISE", "POP_EXCEPT", "PUSH_EXC_INFO", "WITH_EXCEPT_START")

@@ -1,0 +1,157 @@
+"""Containers and strings made by instructions, and taken apart."""
+
+from dynamo.eval.bytecode import Instruction
+from dynamo.eval.errors import GraphBreak
+from dynamo.eval.interpret.frame import SymbolicFrame
+from dynamo.eval.interpret.table import OpcodeTable
+from dynamo.eval.variables.base import VariableTracker
+from dynamo.eval.variables.constant import ConstantVariable, fold, from_constant
+from dynamo.eval.variables.dictionary import DictVariable, SetVariable
+from dynamo.eval.variables.iterator import iterator_of
+from dynamo.eval.variables.sequence import ListVariable, SliceVariable, TupleVariable
+
+table = OpcodeTable()
+
+
+@table.op("BUILD_TUPLE")
+def build_tuple(frame: SymbolicFrame, inst: Instruction) -> None:
+    frame.push(TupleVariable(frame.pop_many(inst.arg or 0)))
+
+
+@table.op("BUILD_LIST")
+def build_list(frame: SymbolicFrame, inst: Instruction) -> None:
+    frame.push(ListVariable(frame.pop_many(inst.arg or 0)))
+
+
+@table.op("BUILD_SET")
+def build_set(frame: SymbolicFrame, inst: Instruction) -> None:
+    frame.push(SetVariable(frame.pop_many(inst.arg or 0)))
+
+
+@table.op("BUILD_MAP")
+def build_map(frame: SymbolicFrame, inst: Instruction) -> None:
+    items = frame.pop_many(2 * (inst.arg or 0))
+    frame.push(DictVariable(zip(items[::2], items[1::2], strict=True)))
+
+
+@table.op("BUILD_CONST_KEY_MAP")
+def build_const_key_map(frame: SymbolicFrame, inst: Instruction) -> None:
+    keys = frame.pop().as_python_constant()
+    values = frame.pop_many(len(keys))
+    frame.push(DictVariable((from_constant(key), value) for key, value in zip(keys, values, strict=True)))
+
+
+@table.op("BUILD_SLICE")
+def build_slice(frame: SymbolicFrame, inst: Instruction) -> None:
+    frame.push(SliceVariable(frame.pop_many(inst.arg or 2)))
+
+
+@table.op("BUILD_STRING")
+def build_string(frame: SymbolicFrame, inst: Instruction) -> None:
+    parts = frame.pop_many(inst.arg or 0)
+    frame.push(fold("".join, [known_text(part) for part in parts]))
+
+
+def known_text(var: VariableTracker) -> object:
+    """A literal.
+
+    Raises:
+        GraphBreak: a value whose text is not known at capture.
+    """
+    if not isinstance(var, ConstantVariable):
+        raise GraphBreak(f"the text of {var.describe()}")
+    return var.value
+
+
+@table.op("FORMAT_SIMPLE")
+def format_simple(frame: SymbolicFrame, inst: Instruction) -> None:
+    frame.push(fold(format, known_text(frame.pop())))
+
+
+@table.op("FORMAT_WITH_SPEC")
+def format_with_spec(frame: SymbolicFrame, inst: Instruction) -> None:
+    value, spec = frame.pop_many(2)
+    frame.push(fold(format, known_text(value), known_text(spec)))
+
+
+@table.op("CONVERT_VALUE")
+def convert_value(frame: SymbolicFrame, inst: Instruction) -> None:
+    function = (str, str, repr, ascii)[inst.arg or 0]
+    frame.push(fold(function, known_text(frame.pop())))
+
+
+@table.op("LIST_APPEND")
+def list_append(frame: SymbolicFrame, inst: Instruction) -> None:
+    value = frame.pop()
+    target = frame.stack[-(inst.arg or 1)]
+    target.call_method(frame, "append", [value], {})
+
+
+@table.op("SET_ADD")
+def set_add(frame: SymbolicFrame, inst: Instruction) -> None:
+    value = frame.pop()
+    frame.stack[-(inst.arg or 1)].call_method(frame, "add", [value], {})
+
+
+@table.op("MAP_ADD")
+def map_add(frame: SymbolicFrame, inst: Instruction) -> None:
+    key, value = frame.pop_many(2)
+    frame.stack[-(inst.arg or 1)].call_method(frame, "__setitem__", [key, value], {})
+
+
+@table.op("LIST_EXTEND")
+def list_extend(frame: SymbolicFrame, inst: Instruction) -> None:
+    value = frame.pop()
+    target = frame.stack[-(inst.arg or 1)]
+    items = iterator_of(frame, value).unpack(frame)
+    target.call_method(frame, "extend", [TupleVariable(items)], {})
+
+
+@table.op("SET_UPDATE")
+def set_update(frame: SymbolicFrame, inst: Instruction) -> None:
+    value = frame.pop()
+    frame.stack[-(inst.arg or 1)].call_method(frame, "update", [value], {})
+
+
+@table.op("DICT_UPDATE")
+def dict_update(frame: SymbolicFrame, inst: Instruction) -> None:
+    value = frame.pop()
+    frame.stack[-(inst.arg or 1)].call_method(frame, "update", [value], {})
+
+
+@table.op("DICT_MERGE")
+def dict_merge(frame: SymbolicFrame, inst: Instruction) -> None:
+    value = frame.pop()
+    target = frame.stack[-(inst.arg or 1)]
+    if not isinstance(value, DictVariable) or not isinstance(target, DictVariable):
+        raise GraphBreak(f"** of {value.describe()}")
+    if set(value.entries) & set(target.entries):
+        raise GraphBreak("TypeError: multiple values for a keyword argument")
+    target.merge(frame, value)
+
+
+@table.op("LIST_TO_TUPLE")
+def list_to_tuple(frame: SymbolicFrame, inst: Instruction) -> None:
+    frame.push(TupleVariable(frame.pop().unpack(frame)))
+
+
+@table.op("UNPACK_SEQUENCE")
+def unpack_sequence(frame: SymbolicFrame, inst: Instruction) -> None:
+    value = frame.pop()
+    items = value.unpack(frame)
+    if len(items) != inst.arg:
+        raise GraphBreak(f"ValueError: {inst.arg} values to unpack, {len(items)} found")
+    for item in reversed(items):
+        frame.push(item)
+
+
+@table.op("UNPACK_EX")
+def unpack_ex(frame: SymbolicFrame, inst: Instruction) -> None:
+    before, after = (inst.arg or 0) & 255, (inst.arg or 0) >> 8
+    items = frame.pop().unpack(frame)
+    if len(items) < before + after:
+        raise GraphBreak("ValueError: not enough values to unpack")
+    end = len(items) - after
+    parts: list[VariableTracker] = [*items[:before], ListVariable(items[before:end]), *items[end:]]
+    for part in reversed(parts):
+        frame.push(part)

@@ -1,0 +1,229 @@
+"""`InstructionTranslator`: runs a frame's bytecode symbolically, one `step` per instruction.
+
+It stops at ``return`` or at an instruction that Python must run. A break in a followed callee is a break at
+the root's call instruction: what the callee did so far cannot be taken back, so the capture starts again and stops
+one step earlier (`RestartCapture`).
+"""
+
+import inspect
+import os
+from dataclasses import dataclass
+from types import CellType, CodeType
+from typing import Any, Final, final
+
+import torch
+from dynamo.eval.bytecode import Instruction
+from dynamo.eval.errors import BreakReason, GraphBreak, RestartCapture
+from dynamo.eval.interpret.code_view import DecodedCode, decoded
+from dynamo.eval.interpret.frame import SymbolicFrame
+from dynamo.eval.interpret.handlers import HANDLERS
+from dynamo.eval.output_graph import OutputGraph
+from dynamo.eval.settings import Config
+from dynamo.eval.variables.base import VariableTracker
+from dynamo.eval.variables.cell import CellVariable
+from dynamo.eval.variables.function import FrameParts, FunctionVariable, bind
+from dynamo.eval.variables.wrap import Builder
+from dynamo.guards import CellSource, ClosureSource, LocalSource
+
+TORCH_ROOT: Final = os.path.dirname(torch.__file__) + os.sep
+#: torch's own Python that capture follows like user code
+FOLLOWED: Final = (os.path.join(TORCH_ROOT, "nn", "modules") + os.sep,)
+_SUSPENDABLE: Final = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
+
+
+@dataclass(frozen=True, slots=True)
+class Stop:
+    """Where symbolic execution ended: at ``return`` (`reason` None) or before instruction `index`."""
+
+    index: int
+    reason: BreakReason | None = None
+
+
+def is_torch_internal(code: CodeType) -> bool:
+    """Whether code is part of torch and not one of its module classes."""
+    filename = code.co_filename
+    return filename.startswith(TORCH_ROOT) and not filename.startswith(FOLLOWED)
+
+
+class InstructionTranslatorBase(SymbolicFrame):
+    """What root and followed frames share."""
+
+    def __init__(
+        self,
+        view: DecodedCode,
+        output: OutputGraph,
+        settings: Config,
+        namespace: dict[str, Any],
+        builtins: dict[str, Any],
+        depth: int,
+    ) -> None:
+        super().__init__(view, output, namespace, builtins)
+        self.settings = settings
+        self.depth = depth
+        self.lineno = view.code.co_firstlineno
+
+    def step(self) -> None:
+        """Run one instruction.
+
+        Raises:
+            GraphBreak: Python must run it.
+        """
+        inst = self.instructions[self.ip]
+        self.ip += 1
+        if inst.positions[0] is not None:
+            self.lineno = inst.positions[0]
+        handler = HANDLERS.get(inst.opname)
+        if handler is None:
+            raise GraphBreak(f"missing: {inst.opname}", "this opcode is not known")
+        handler(self, inst)
+
+    def inline(
+        self, function: VariableTracker, args: list[VariableTracker], kwargs: dict[str, VariableTracker]
+    ) -> VariableTracker:
+        """Follow a call into a user function.
+
+        Raises:
+            GraphBreak: it cannot be followed, or something in it cannot be captured.
+        """
+        if not isinstance(function, FunctionVariable):
+            raise GraphBreak(f"calling {function.describe()}")
+        parts = function.parts(self)
+        code = parts.code
+        if code.co_flags & _SUSPENDABLE:
+            raise GraphBreak(f"calling {function.describe()}, a generator or coroutine")
+        if is_torch_internal(code):
+            raise GraphBreak(f"calling {code.co_qualname}() inside torch")
+        if self.output.is_disabled(code):
+            raise GraphBreak(f"calling {function.describe()}, which is marked to run plainly")
+        if self.depth >= self.settings.inline_depth_limit:
+            raise GraphBreak(f"calls nested deeper than {self.settings.inline_depth_limit}")
+        child = InliningInstructionTranslator(self, parts, bind(parts, args, kwargs))
+        self.output.inlined += 1
+        return child.run()
+
+
+@final
+class InliningInstructionTranslator(InstructionTranslatorBase):
+    """A frame of a function that the captured code calls."""
+
+    def __init__(
+        self, parent: InstructionTranslatorBase, parts: FrameParts, bound: dict[str, VariableTracker]
+    ) -> None:
+        super().__init__(
+            decoded(parts.code),
+            parent.output,
+            parent.settings,
+            parts.namespace,
+            _builtins_of(parts.namespace, parent.builtins),
+            parent.depth + 1,
+        )
+        self.namespace_source = parts.namespace_source
+        if parts.namespace is parent.output.root_namespace:
+            self.namespace_source = None
+        self.locals = bound
+        self.cells = dict(parts.cells)
+
+    def run(self) -> VariableTracker:
+        """Run to the end and give what the function returns."""
+        output, limit = self.output, self.settings.loop_limit
+        try:
+            while self.returned is None:
+                output.steps += 1
+                if output.steps > limit:
+                    raise GraphBreak(f"more than {limit} steps in one capture", "the loop is too long to unroll")
+                self.step()
+        except GraphBreak as error:
+            if error.location is None:
+                error.location = (self.code.co_filename, self.lineno)
+            raise
+        return self.returned
+
+
+def _builtins_of(namespace: dict[str, Any], default: dict[str, Any]) -> dict[str, Any]:
+    found = namespace.get("__builtins__", default)
+    return found if isinstance(found, dict) else vars(found)
+
+
+@final
+class InstructionTranslator(InstructionTranslatorBase):
+    """The frame that is captured.
+
+    Args:
+        code: its code.
+        arguments: bound arguments by name, in the order of ``co_varnames``.
+        closure: the cells of its free variables.
+        stop_at: number of the step before which to stop, from an earlier attempt; None to go as far as possible.
+        stop_reason: why, with `stop_at`.
+    """
+
+    is_root = True
+
+    def __init__(
+        self,
+        code: CodeType,
+        arguments: dict[str, object],
+        closure: tuple[CellType, ...] | None,
+        namespace: dict[str, Any],
+        builtins: dict[str, Any],
+        output: OutputGraph,
+        settings: Config,
+        stop_at: int | None = None,
+        stop_reason: BreakReason | None = None,
+    ) -> None:
+        super().__init__(decoded(code), output, settings, namespace, builtins, 0)
+        output.root_namespace = namespace
+        self.stop_at = stop_at
+        self.stop_reason = stop_reason
+        build = Builder(output)
+        self.symbolic_locals = self.locals
+        self.entry_locals: dict[str, VariableTracker] = {}
+        for name, value in arguments.items():
+            self.locals[name] = build(value, LocalSource(name))
+        self.entry_locals.update(self.locals)
+        for name, cell in zip(code.co_freevars, closure or (), strict=True):
+            self.cells[name] = self._free_cell(name, cell)
+
+    def _free_cell(self, name: str, cell: CellType) -> CellVariable:
+        var = CellVariable(outer=True, source=CellSource(name))
+        try:
+            content = cell.cell_contents
+        except ValueError:
+            pass
+        else:
+            var.content = Builder(self.output)(content, ClosureSource(name))
+        self.output.wrapped[id(cell)] = (cell, var)
+        return var
+
+    def run(self) -> Stop:
+        """Run until ``return`` or a break.
+
+        Raises:
+            RestartCapture: the step that broke had changed things; run again with its number as `stop_at`.
+        """
+        output = self.output
+        number = 0
+        while True:
+            number += 1
+            if number == self.stop_at:
+                return Stop(self.ip, self.stop_reason)
+            index, stack, before = self.ip, list(self.stack), self._marks()
+            locals_before = dict(self.locals)
+            output.steps += 1
+            try:
+                if output.steps > self.settings.loop_limit:
+                    raise GraphBreak(f"more than {self.settings.loop_limit} steps in one capture")
+                self.step()
+            except GraphBreak as error:
+                reason = error.reason(self.code.co_filename, self.lineno)
+                if self._marks() != before:
+                    raise RestartCapture(number, reason) from error
+                self.ip, self.stack[:] = index, stack
+                self.locals.clear()
+                self.locals.update(locals_before)
+                return Stop(index, reason)
+            if self.returned is not None:
+                return Stop(index)
+
+    def _marks(self) -> tuple[int, int, int, int]:
+        output = self.output
+        return output.calls, output.effects.count, output.inlined, len(output.graph.nodes)

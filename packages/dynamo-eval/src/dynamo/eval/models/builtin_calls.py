@@ -1,0 +1,278 @@
+"""Built-in functions that ask about a value: len, isinstance, getattr, type, abs, …"""
+
+import builtins
+import operator
+from typing import Any
+
+import torch
+from dynamo.eval.errors import GraphBreak
+from dynamo.eval.models import operators
+from dynamo.eval.variables.base import Translator, VariableTracker, constants, realize
+from dynamo.eval.variables.calls import models
+from dynamo.eval.variables.constant import ConstantVariable, fold
+from dynamo.eval.variables.dictionary import DictVariable, DictViewVariable, SetVariable
+from dynamo.eval.variables.function import FunctionVariable, MethodVariable
+from dynamo.eval.variables.objects import (
+    BuiltinVariable,
+    ClassVariable,
+    NoSuchAttribute,
+    UserObjectVariable,
+    static_lookup,
+)
+from dynamo.eval.variables.sequence import RangeVariable, SequenceVariable
+from dynamo.eval.variables.tensor import TensorVariable, call_torch
+
+Args = list[VariableTracker]
+Kwargs = dict[str, VariableTracker]
+
+
+def expect(name: str, args: Args, kwargs: Kwargs, low: int, high: int | None = None) -> Args:
+    """The read arguments, if their number is right.
+
+    Raises:
+        GraphBreak: Python would raise TypeError, or takes keywords that we do not model.
+    """
+    if kwargs or not low <= len(args) <= (low if high is None else high):
+        raise GraphBreak(f"{name}() with these arguments")
+    return [realize(arg) for arg in args]
+
+
+@models(len)
+def call_len(tx: Translator, args: Args, kwargs: Kwargs) -> VariableTracker:
+    (value,) = expect("len", args, kwargs, 1)
+    if isinstance(value, SequenceVariable):
+        return ConstantVariable(len(value.items))
+    if isinstance(value, DictVariable | SetVariable):
+        return ConstantVariable(len(value.entries))
+    if isinstance(value, DictViewVariable):
+        return ConstantVariable(len(value.owner.entries))
+    if isinstance(value, ConstantVariable | RangeVariable):
+        return fold(len, value.as_python_constant())
+    if isinstance(value, TensorVariable):
+        return fold(len, value.fake)
+    if isinstance(value, UserObjectVariable):
+        return value.call_special(tx, "__len__", [])
+    raise GraphBreak(f"len() of {value.describe()}")
+
+
+@models(isinstance)
+def call_isinstance(tx: Translator, args: Args, kwargs: Kwargs) -> VariableTracker:
+    value, kinds = expect("isinstance", args, kwargs, 2)
+    return ConstantVariable(_is_instance(value, _classes(kinds)))
+
+
+def _classes(var: VariableTracker) -> tuple[Any, ...]:
+    known = constants([var], {})
+    if known is None:
+        raise GraphBreak(f"isinstance() against {var.describe()}")
+    classes = known[0][0]
+    flat = classes if isinstance(classes, tuple) else (classes,)
+    for each in flat:
+        if not isinstance(each, type):
+            raise GraphBreak(f"isinstance() against {each!r}")
+    return flat
+
+
+def _is_instance(value: VariableTracker, classes: tuple[Any, ...]) -> bool:
+    kind = value.python_type()
+    for each in classes:
+        if isinstance(value, TensorVariable) and issubclass(each, torch.Tensor):
+            if each not in (torch.Tensor, torch.nn.Parameter):
+                raise GraphBreak(f"isinstance() of a tensor against {each.__name__}")
+            if issubclass(kind, each):
+                return True
+            continue
+        check = static_lookup(type(each), "__instancecheck__")
+        if check is type.__instancecheck__ or type(each).__module__ == "abc" or check is None:
+            if issubclass(kind, each):
+                return True
+        else:
+            raise GraphBreak(f"isinstance() against {each.__name__}, whose metaclass answers")
+    return False
+
+
+@models(issubclass)
+def call_issubclass(tx: Translator, args: Args, kwargs: Kwargs) -> VariableTracker:
+    known = constants(expect("issubclass", args, kwargs, 2), {})
+    if known is None:
+        raise GraphBreak("issubclass() of classes not known at capture")
+    return fold(issubclass, *known[0])
+
+
+@models(type)
+def call_type(tx: Translator, args: Args, kwargs: Kwargs) -> VariableTracker:
+    (value,) = expect("type", args, kwargs, 1)
+    if isinstance(value, UserObjectVariable):
+        return ClassVariable(value.kind, value.class_source())
+    return ClassVariable(value.python_type())
+
+
+@models(callable)
+def call_callable(tx: Translator, args: Args, kwargs: Kwargs) -> VariableTracker:
+    (value,) = expect("callable", args, kwargs, 1)
+    if isinstance(value, FunctionVariable | MethodVariable | BuiltinVariable | ClassVariable):
+        return ConstantVariable(True)
+    return ConstantVariable(static_lookup(value.python_type(), "__call__") is not operators_missing())
+
+
+def operators_missing() -> object:
+    """What `static_lookup` gives for an absent attribute."""
+    return static_lookup(object, "no attribute has this name")
+
+
+@models(getattr)
+def call_getattr(tx: Translator, args: Args, kwargs: Kwargs) -> VariableTracker:
+    value, name, *default = expect("getattr", args, kwargs, 2, 3)
+    if not isinstance(name, ConstantVariable) or not isinstance(name.value, str):
+        raise GraphBreak("getattr() with a name not known at capture")
+    try:
+        return value.get_attr(tx, name.value)
+    except NoSuchAttribute:
+        if not default:
+            raise
+        guard_missing(tx, value, name.value)
+        return default[0]
+
+
+def guard_missing(tx: Translator, value: VariableTracker, name: str) -> None:
+    """Ask that the attribute stays absent.
+
+    Raises:
+        GraphBreak: no guard can tell.
+    """
+    if isinstance(value, UserObjectVariable):
+        value.guard_absent(tx, name)
+        return
+    raise GraphBreak(f"a missing attribute {name!r} of {value.describe()}")
+
+
+@models(hasattr)
+def call_hasattr(tx: Translator, args: Args, kwargs: Kwargs) -> VariableTracker:
+    value, name = expect("hasattr", args, kwargs, 2)
+    if not isinstance(name, ConstantVariable) or not isinstance(name.value, str):
+        raise GraphBreak("hasattr() with a name not known at capture")
+    if isinstance(value, TensorVariable):
+        if hasattr(torch.Tensor, name.value):
+            return ConstantVariable(True)
+        raise GraphBreak(f"hasattr() of {value.describe()}")
+    try:
+        value.get_attr(tx, name.value)
+    except NoSuchAttribute:
+        guard_missing(tx, value, name.value)
+        return ConstantVariable(False)
+    return ConstantVariable(True)
+
+
+@models(setattr)
+def call_setattr(tx: Translator, args: Args, kwargs: Kwargs) -> VariableTracker:
+    value, name, new = expect("setattr", args, kwargs, 3)
+    if not isinstance(name, ConstantVariable) or not isinstance(name.value, str):
+        raise GraphBreak("setattr() with a name not known at capture")
+    value.set_attr(tx, name.value, new)
+    return ConstantVariable(None)
+
+
+@models(abs)
+def call_abs(tx: Translator, args: Args, kwargs: Kwargs) -> VariableTracker:
+    (value,) = expect("abs", args, kwargs, 1)
+    if isinstance(value, TensorVariable):
+        return call_torch(tx, "call_method", "abs", [value], {})
+    return fold(abs, _known("abs", value))
+
+
+def _known(name: str, value: VariableTracker) -> Any:
+    if not isinstance(value, ConstantVariable):
+        raise GraphBreak(f"{name}() of {value.describe()}")
+    return value.value
+
+
+@models(bool)
+def call_bool(tx: Translator, args: Args, kwargs: Kwargs) -> VariableTracker:
+    args = expect("bool", args, kwargs, 0, 1)
+    return ConstantVariable(args[0].truth(tx) if args else False)
+
+
+@models(id)
+def call_id(tx: Translator, args: Args, kwargs: Kwargs) -> VariableTracker:
+    raise GraphBreak("id()", "compare with `is` instead")
+
+
+def _print(tx: Translator, args: Args, kwargs: Kwargs) -> VariableTracker:
+    raise GraphBreak("print()", "the text is printed between two graphs, in the right order")
+
+
+models(builtins.print)(_print)
+
+_OPERATOR_BINARY = {
+    operator.add: "+", operator.sub: "-", operator.mul: "*", operator.truediv: "/", operator.floordiv: "//",
+    operator.mod: "%", operator.pow: "**", operator.matmul: "@", operator.and_: "&", operator.or_: "|",
+    operator.xor: "^", operator.lshift: "<<", operator.rshift: ">>", operator.iadd: "+=",
+    operator.isub: "-=", operator.imul: "*=", operator.itruediv: "/=",
+}  # fmt: skip
+
+
+def _register_operators() -> None:
+    for function, symbol in _OPERATOR_BINARY.items():
+        models(function)(_binary_model(symbol))
+    for symbol, (function, _, _) in operators.COMPARE.items():
+        models(function)(_compare_model(symbol))
+    for symbol, (unary_function, _) in operators.UNARY.items():
+        models(unary_function)(_unary_model(symbol))
+
+
+def _binary_model(symbol: str) -> Any:
+    def model(tx: Translator, args: Args, kwargs: Kwargs) -> VariableTracker:
+        left, right = expect(symbol, args, kwargs, 2)
+        return operators.binary(tx, symbol, left, right)
+
+    return model
+
+
+def _compare_model(symbol: str) -> Any:
+    def model(tx: Translator, args: Args, kwargs: Kwargs) -> VariableTracker:
+        left, right = expect(symbol, args, kwargs, 2)
+        return operators.compare(tx, symbol, left, right)
+
+    return model
+
+
+def _unary_model(symbol: str) -> Any:
+    def model(tx: Translator, args: Args, kwargs: Kwargs) -> VariableTracker:
+        (value,) = expect(symbol, args, kwargs, 1)
+        return operators.unary(tx, symbol, value)
+
+    return model
+
+
+_register_operators()
+
+
+@models(operator.getitem)
+def call_getitem(tx: Translator, args: Args, kwargs: Kwargs) -> VariableTracker:
+    container, key = expect("getitem", args, kwargs, 2)
+    return operators.get_item(tx, container, key)
+
+
+@models(operator.setitem)
+def call_setitem(tx: Translator, args: Args, kwargs: Kwargs) -> VariableTracker:
+    container, key, value = expect("setitem", args, kwargs, 3)
+    operators.set_item(tx, container, key, value)
+    return ConstantVariable(None)
+
+
+@models(operator.not_)
+def call_not(tx: Translator, args: Args, kwargs: Kwargs) -> VariableTracker:
+    (value,) = expect("not_", args, kwargs, 1)
+    return operators.negate(tx, value)
+
+
+@models(operator.contains)
+def call_contains(tx: Translator, args: Args, kwargs: Kwargs) -> VariableTracker:
+    container, item = expect("contains", args, kwargs, 2)
+    return operators.contains(tx, container, item)
+
+
+@models(operator.is_)
+def call_is(tx: Translator, args: Args, kwargs: Kwargs) -> VariableTracker:
+    left, right = expect("is_", args, kwargs, 2)
+    return ConstantVariable(operators.identical(tx, left, right))

@@ -1,0 +1,209 @@
+"""The graph that a capture writes, with its inputs, guards and fake values.
+
+`OutputGraph` is an `fx.trace` tracer: it owns an `fx.ir.Graph`, appends one node per torch call and runs
+the same call on fake tensors to know what comes out. It knows nothing of bytecode and nothing of the
+variables that stand for Python values; those hold its nodes.
+"""
+
+import functools
+import operator
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from types import CodeType
+from typing import Any, Final, Literal
+
+import torch
+from dynamo.eval.effects import EffectLog
+from dynamo.eval.errors import BackendError, GraphBreak
+from dynamo.eval.fake import data_dependent, fake_mode
+from dynamo.guards import AmbientSource, GlobalSource, Guard, GuardBuilder, ItemSource, Source
+from fx.codegen import GraphModule
+from fx.ir import Graph, Node
+from fx.trace import TracerBase
+
+CallKind = Literal["call_function", "call_method"]
+Backend = Callable[[GraphModule, list[torch.Tensor]], Callable[..., Any]]
+
+#: torch functions that change the ambient state: a graph holding one is run under a restorer.
+AMBIENT: Final = frozenset({torch._C._set_grad_enabled})
+
+
+@dataclass(frozen=True, slots=True)
+class GraphInput:
+    """One placeholder: where its value comes from at a call, and the value seen at capture."""
+
+    source: Source
+    node: Node
+    value: torch.Tensor
+
+
+class OutputGraph(TracerBase):
+    """One graph in the making.
+
+    Attributes:
+        graph: the nodes so far.
+        inputs: placeholders in order, each with its `Source`.
+        guards: what must hold for the graph to be right, in the order it was found out.
+        effects: what is to be replayed after the graph.
+        calls: number of torch calls in the graph.
+    """
+
+    record_locations = False
+
+    def __init__(self, is_disabled: Callable[[CodeType], bool] = lambda code: False) -> None:
+        super().__init__()
+        self.is_disabled = is_disabled
+        self.root_namespace: dict[str, Any] = {}
+        self.steps = 0
+        self.graph = Graph()
+        self.inputs: list[GraphInput] = []
+        self.guards: dict[tuple[str, str], Guard] = {}
+        self.effects = EffectLog()
+        self.fake_mode = fake_mode()
+        self.wrapped: dict[int, tuple[object, Any]] = {}
+        self.tensors: dict[int, Any] = {}
+        self.calls = 0
+        self.inlined = 0
+        self.ambient_changed = False
+        self.guard(AmbientSource(), "AMBIENT")
+
+    # -- guards -----------------------------------------------------------------------------------------
+    def guard(self, source: Source, kind: str) -> None:
+        """Ask that `source` still matches what was seen, in the way that `GuardBuilder.<kind>` tells."""
+        key = (source.name(), kind)
+        if key not in self.guards:
+            self.guards[key] = source.make_guard(getattr(GuardBuilder, kind))
+
+    def guard_same(self, source: Source, other: Source) -> None:
+        """Ask that two sources still lead to one object."""
+        self._guard_with(source, "OBJECT_ALIASING", other.name(), other=other)
+
+    def guard_distinct(self, source: Source, other: Source) -> None:
+        """Ask that two sources still lead to different objects."""
+        self._guard_with(source, "NOT_ALIASING", other.name(), others=[other])
+
+    def guard_absent(self, source: Source, name: str) -> None:
+        """Ask that the own dict of the object at `source` still lacks `name`."""
+        self._guard_with(source, "NOT_PRESENT_IN_GENERIC_DICT", name, attr=name)
+
+    def guard_absent_global(self, namespace: Source | None, name: str) -> None:
+        """Ask that no global hides a builtin; `namespace` None means the frame's own globals."""
+        self.guard(GlobalSource(name) if namespace is None else ItemSource(namespace, name), "UNBOUND")
+
+    def _guard_with(self, source: Source, kind: str, detail: str, **arguments: Any) -> None:
+        key = (source.name(), f"{kind} {detail}")
+        if key not in self.guards:
+            create_fn = functools.partial(getattr(GuardBuilder, kind), **arguments)
+            self.guards[key] = source.make_guard(create_fn)
+
+    # -- nodes ------------------------------------------------------------------------------------------
+    def add_input(self, value: torch.Tensor, source: Source, name: str) -> tuple[Node, torch.Tensor]:
+        """A placeholder for `value`, and the fake tensor that stands for it."""
+        fake = self.fake_mode.from_tensor(value, static_shapes=True)
+        if self.inputs:
+            place = self.graph.inserting_after(self.inputs[-1].node)
+        else:
+            place = self.graph.inserting_before(next(iter(self.graph.nodes), None))
+        with place:
+            node = self.graph.placeholder(name)
+        node.meta["example_value"] = fake
+        self.inputs.append(GraphInput(source, node, value))
+        return node, fake
+
+    def call(
+        self,
+        kind: CallKind,
+        target: Callable[..., Any] | str,
+        graph_args: tuple[Any, ...],
+        graph_kwargs: Mapping[str, Any],
+        fake_args: tuple[Any, ...],
+        fake_kwargs: Mapping[str, Any],
+    ) -> tuple[Callable[[], Node], Any]:
+        """Run one torch call on fakes; returns a function that appends the node, and the fake result.
+
+        The node is appended only if the caller wants it, so that a call whose result is a plain constant
+        leaves no trace.
+
+        Raises:
+            GraphBreak: the call needs real data, or raises; Python will run it then, and raise rightly.
+        """
+        name = target if isinstance(target, str) else getattr(target, "__name__", repr(target))
+        try:
+            with self.fake_mode:
+                if isinstance(target, str):
+                    result = getattr(fake_args[0], target)(*fake_args[1:], **fake_kwargs)
+                else:
+                    result = target(*fake_args, **fake_kwargs)
+        except GraphBreak:
+            raise
+        except Exception as error:
+            raise _call_break(name, error) from error
+
+        def append() -> Node:
+            node = self.create_node(kind, target, graph_args, dict(graph_kwargs))
+            node.meta["example_value"] = result
+            self.calls += 1
+            if target in AMBIENT:
+                self.ambient_changed = True
+            return node
+
+        return append, result
+
+    # -- the end ----------------------------------------------------------------------------------------
+    def compile(self, backend: Backend, outputs: list[Node]) -> tuple[Callable[..., Any], GraphModule]:
+        """Close the graph with `outputs` and hand it to the backend.
+
+        Raises:
+            BackendError: the backend raised or returned something that cannot be called.
+        """
+        self.graph.output(tuple(outputs))
+        self._drop_unused()
+        module = GraphModule(torch.nn.Module(), self.graph)
+        try:
+            compiled = backend(module, [each.value for each in self.inputs])
+        except Exception as error:
+            name = getattr(backend, "__name__", repr(backend))
+            raise BackendError(f"backend {name!r} raised {type(error).__name__}: {error}") from error
+        if not callable(compiled):
+            raise BackendError(f"backend returned {type(compiled).__name__}, which cannot be called")
+        if self.ambient_changed:
+            compiled = _restoring_ambient(compiled)
+        return compiled, module
+
+    def _drop_unused(self) -> None:
+        """Erase getitem nodes and placeholders that nothing reads."""
+        for node in reversed(list(self.graph.nodes)):
+            if node.op == "call_function" and node.target is operator.getitem and not node.users:
+                source_node = node.args[0]
+                if isinstance(source_node, Node) and not isinstance(
+                    source_node.meta.get("example_value"), torch.Tensor
+                ):
+                    self.graph.erase_node(node)
+        for each in list(self.inputs):
+            if not each.node.users:
+                self.graph.erase_node(each.node)
+                self.inputs.remove(each)
+
+
+def _call_break(name: str, error: Exception) -> GraphBreak:
+    if data_dependent(error):
+        return GraphBreak(
+            f"{name}() needs the values of a tensor, not only its shape",
+            "Python runs it between two graphs; keep the value in a tensor (torch.where, …) to avoid that",
+        )
+    text = str(error).strip().splitlines()
+    return GraphBreak(f"{name}() raised {type(error).__name__}: {text[0] if text else ''}")
+
+
+def _restoring_ambient(compiled: Callable[..., Any]) -> Callable[..., Any]:
+    """Put grad mode back when the graph raises half-way, as the user's ``with`` would have done."""
+
+    def run(*args: Any) -> Any:
+        before = torch.is_grad_enabled()
+        try:
+            return compiled(*args)
+        except BaseException:
+            torch._C._set_grad_enabled(before)
+            raise
+
+    return run

@@ -1,0 +1,239 @@
+"""Rebuilding, one rule per kind of variable; each pushes exactly one value."""
+
+from dynamo.eval.bytecode import create
+from dynamo.eval.rebuild import runtime
+from dynamo.eval.rebuild.emitter import Emitter, Unrebuildable, rebuilds
+from dynamo.eval.rebuild.sources import load_source
+from dynamo.eval.variables.base import VariableTracker
+from dynamo.eval.variables.cell import CellVariable
+from dynamo.eval.variables.constant import ConstantMethodVariable, ConstantVariable, OpaqueConstant
+from dynamo.eval.variables.context import GradModeVariable
+from dynamo.eval.variables.dictionary import (
+    DefaultDictVariable,
+    DictVariable,
+    DictViewVariable,
+    SetVariable,
+)
+from dynamo.eval.variables.function import MethodVariable, NestedFunctionVariable
+from dynamo.eval.variables.iterator import SequenceIteratorVariable
+from dynamo.eval.variables.null import NullVariable
+from dynamo.eval.variables.objects import BuiltinVariable, ClassVariable, UserObjectVariable
+from dynamo.eval.variables.sequence import (
+    BoundMethodVariable,
+    ListVariable,
+    NamedTupleVariable,
+    RangeVariable,
+    SizeVariable,
+    SliceVariable,
+    TupleVariable,
+)
+from dynamo.eval.variables.tensor import StructSequenceVariable, TensorMethodVariable, TensorVariable
+from dynamo.eval.variables.torch_function import TorchVariable
+
+
+@rebuilds(ConstantVariable, OpaqueConstant, ClassVariable, BuiltinVariable, TorchVariable)
+def rebuild_constant(emit: Emitter, var: ConstantVariable) -> None:
+    emit.constant(var.value)
+
+
+@rebuilds(NullVariable)
+def rebuild_null(emit: Emitter, var: NullVariable) -> None:
+    emit.add(create.push_null())
+
+
+@rebuilds(TensorVariable)
+def rebuild_tensor(emit: Emitter, var: TensorVariable) -> None:
+    emit.load_node(var.node)
+
+
+def _items(emit: Emitter, items: list[VariableTracker]) -> None:
+    for item in items:
+        emit.load(item)
+
+
+@rebuilds(TupleVariable)
+def rebuild_tuple(emit: Emitter, var: TupleVariable) -> None:
+    _items(emit, var.items)
+    emit.add(create.build_tuple(len(var.items)))
+
+
+@rebuilds(ListVariable)
+def rebuild_list(emit: Emitter, var: ListVariable) -> None:
+    _items(emit, var.items)
+    emit.add(create.build_list(len(var.items)))
+
+
+@rebuilds(SizeVariable)
+def rebuild_size(emit: Emitter, var: SizeVariable) -> None:
+    emit.constant(var.as_python_constant())
+
+
+@rebuilds(NamedTupleVariable)
+def rebuild_namedtuple(emit: Emitter, var: NamedTupleVariable) -> None:
+    emit.callable(var.named_kind._make)
+    rebuild_tuple(emit, var)
+    emit.call(1)
+
+
+@rebuilds(StructSequenceVariable)
+def rebuild_struct_sequence(emit: Emitter, var: StructSequenceVariable) -> None:
+    emit.callable(var.kind)
+    rebuild_tuple(emit, var)
+    emit.call(1)
+
+
+@rebuilds(RangeVariable)
+def rebuild_range(emit: Emitter, var: RangeVariable) -> None:
+    emit.constant(var.value)
+
+
+@rebuilds(SliceVariable)
+def rebuild_slice(emit: Emitter, var: SliceVariable) -> None:
+    _items(emit, var.parts)
+    emit.add(create.build_slice(3))
+
+
+@rebuilds(DictVariable, DefaultDictVariable)
+def rebuild_dict(emit: Emitter, var: DictVariable) -> None:
+    if var.kind is not dict:
+        emit.callable(var.kind)
+        if isinstance(var, DefaultDictVariable):
+            emit.load(var.factory)
+    for key, value in var.entries.values():
+        emit.load(key)
+        emit.load(value)
+    emit.add(create.build_map(len(var.entries)))
+    if var.kind is not dict:
+        emit.call(2 if isinstance(var, DefaultDictVariable) else 1)
+
+
+@rebuilds(SetVariable)
+def rebuild_set(emit: Emitter, var: SetVariable) -> None:
+    if var.kind is frozenset:
+        emit.callable(frozenset)
+    _items(emit, list(var.entries.values()))
+    emit.add(create.build_set(len(var.entries)))
+    if var.kind is frozenset:
+        emit.call(1)
+
+
+@rebuilds(DictViewVariable)
+def rebuild_view(emit: Emitter, var: DictViewVariable) -> None:
+    emit.load(var.owner)
+    emit.add(create.load_method(var.part), create.call(0))
+
+
+@rebuilds(SequenceIteratorVariable)
+def rebuild_iterator(emit: Emitter, var: SequenceIteratorVariable) -> None:
+    """An iterator over the same sequence, moved on; a range starts at the next number instead."""
+    owner = var.owner
+    if isinstance(owner, RangeVariable):
+        emit.callable(iter)
+        emit.constant(owner.value[var.position :])
+        emit.call(1)
+    elif isinstance(owner, ListVariable | TupleVariable) and not var.exhausted:
+        emit.callable(runtime.list_iterator)
+        emit.load(owner)
+        emit.constant(var.position)
+        emit.call(2)
+    else:
+        raise Unrebuildable(f"an iterator over {owner.describe()}")
+
+
+@rebuilds(MethodVariable)
+def rebuild_method(emit: Emitter, var: MethodVariable) -> None:
+    emit.callable(runtime.bind_method)
+    emit.load(var.function)
+    emit.load(var.owner)
+    emit.call(2)
+
+
+@rebuilds(BoundMethodVariable, TensorMethodVariable, ConstantMethodVariable)
+def rebuild_bound(
+    emit: Emitter, var: BoundMethodVariable | TensorMethodVariable | ConstantMethodVariable
+) -> None:
+    owner = var.owner
+    if isinstance(owner, GradModeVariable) and owner.before is not None and var.name == "__exit__":
+        emit.callable(runtime.entered_grad_mode)
+        emit.constant(owner.mode)
+        emit.constant(owner.before)
+        emit.call(2)
+        return
+    emit.load(owner)
+    emit.add(create.load_attr(var.name))
+
+
+@rebuilds(GradModeVariable)
+def rebuild_grad_mode(emit: Emitter, var: GradModeVariable) -> None:
+    if var.before is not None:
+        raise Unrebuildable(f"{var.describe()} that was entered")
+    emit.callable(runtime.grad_mode_context)
+    emit.constant(var.mode)
+    emit.call(1)
+
+
+@rebuilds(CellVariable)
+def rebuild_cell(emit: Emitter, var: CellVariable) -> None:
+    """The frame's own cell, one from outside, or a new one filled later (its content may refer to it)."""
+    if var.local_name is not None:
+        emit.local_cells.add(var.local_name)
+        emit.add(create.load_closure(var.local_name))
+        return
+    if var.source is not None:
+        load_source(emit, var.source)
+        return
+    emit.callable(runtime.empty_cell)
+    emit.call(0)
+    emit.keep(var)
+    content = var.content
+    if content is not None:
+
+        def fill() -> None:
+            emit.load(content)
+            emit.load(var)
+            emit.add(create.store_attr("cell_contents"))
+
+        emit.later.append(fill)
+
+
+@rebuilds(NestedFunctionVariable)
+def rebuild_function(emit: Emitter, var: NestedFunctionVariable) -> None:
+    """Made in this frame's globals, or in those of the followed function whose code made it."""
+    emit.callable(runtime.make_function)
+    emit.constant(var.code)
+    if var.namespace_source is None:
+        emit.add(*create.make_function(runtime.PROBE), create.load_attr("__globals__"))
+    else:
+        load_source(emit, var.namespace_source)
+    for part in (var.defaults, var.keyword_defaults, var.annotations):
+        if part is None:
+            emit.constant(None)
+        else:
+            emit.load(part)
+    _items(emit, list(var.closure))
+    emit.add(create.build_tuple(len(var.closure)))
+    emit.call(6)
+
+
+@rebuilds(UserObjectVariable)
+def rebuild_object(emit: Emitter, var: UserObjectVariable) -> None:
+    """An object that the frame made: empty first, since its attributes may refer to it."""
+    assert var.class_var is not None
+    emit.callable(object.__new__)
+    emit.load(var.class_var)
+    emit.call(1)
+    emit.keep(var)
+
+    def fill() -> None:
+        emit.callable(dict.update)
+        emit.load(var)
+        emit.add(create.load_attr("__dict__"))
+        for name, value in var.fresh_attributes.items():
+            emit.constant(name)
+            emit.load(value)
+        emit.add(create.build_map(len(var.fresh_attributes)))
+        emit.call(2)
+        emit.add(create.pop_top())
+
+    if var.fresh_attributes:
+        emit.later.append(fill)

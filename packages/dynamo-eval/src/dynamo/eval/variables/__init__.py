@@ -1,0 +1,1 @@
+"""Variables: what stands for a Python value while a frame is captured. One module per kind."""

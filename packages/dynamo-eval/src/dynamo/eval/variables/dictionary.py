@@ -1,0 +1,325 @@
+"""Dicts and sets with keys known at capture."""
+
+from collections import OrderedDict, defaultdict
+from collections.abc import Iterable
+from typing import Any, final
+
+from dynamo.eval.effects import ContentChange
+from dynamo.eval.errors import GraphBreak
+from dynamo.eval.variables.base import NotConstant, Translator, VariableTracker, realize, realized
+from dynamo.eval.variables.constant import FRESH, ConstantVariable, from_constant
+from dynamo.eval.variables.iterator import SequenceIteratorVariable
+from dynamo.eval.variables.sequence import BoundMethodVariable, TupleVariable
+from dynamo.guards import Source
+
+Entry = tuple[VariableTracker, VariableTracker]
+
+
+def key_of(var: VariableTracker) -> Any:
+    """The hashable Python value of a key.
+
+    Raises:
+        GraphBreak: hash or equality of the key is not known at capture.
+    """
+    try:
+        value = realize(var).as_python_constant()
+        hash(value)
+    except (NotConstant, TypeError) as error:
+        raise GraphBreak(f"{var.describe()} as a key") from error
+    return value
+
+
+class DictVariable(VariableTracker):
+    """A dict (or `OrderedDict`); changes are kept here and, if it came from outside, logged for replay."""
+
+    mutable = True
+
+    def __init__(
+        self, entries: Iterable[Entry], kind: type = dict, source: Source | None = None
+    ) -> None:
+        super().__init__(source)
+        self.entries: dict[Any, Entry] = {key_of(key): (key, value) for key, value in entries}
+        self.kind = kind
+
+    def python_type(self) -> type:
+        return self.kind
+
+    def as_python_constant(self) -> Any:
+        if self.kind is not dict:
+            raise NotConstant
+        return {key: realize(value).as_python_constant() for key, (_, value) in self.entries.items()}
+
+    def as_graph_arg(self) -> Any:
+        return {key: realize(value).as_graph_arg() for key, (_, value) in self.entries.items()}
+
+    def as_fake(self) -> Any:
+        return {key: realize(value).as_fake() for key, (_, value) in self.entries.items()}
+
+    def truth(self, tx: Translator) -> bool:
+        return bool(self.entries)
+
+    def unpack(self, tx: Translator) -> list[VariableTracker]:
+        return [key for key, _ in self.entries.values()]
+
+    def iterate(self, tx: Translator) -> VariableTracker:
+        return SequenceIteratorVariable(self, self.unpack(tx))
+
+    def changed(self, tx: Translator) -> None:
+        """Note that the contents differ from what the outside sees."""
+        if self.source is not None:
+            tx.output.effects.note(ContentChange(self))
+
+    def item(self, tx: Translator, key: VariableTracker) -> VariableTracker:
+        """``value[key]``."""
+        entry = self.entries.get(key_of(key))
+        if entry is None:
+            return self.missing(tx, key)
+        return realize(entry[1])
+
+    def missing(self, tx: Translator, key: VariableTracker) -> VariableTracker:
+        """``value[key]`` for a key that is not there."""
+        raise GraphBreak(f"KeyError: {key_of(key)!r}")
+
+    def contains(self, key: VariableTracker) -> bool:
+        """``key in value``."""
+        return key_of(key) in self.entries
+
+    def set_item(self, tx: Translator, key: VariableTracker, value: VariableTracker | None) -> None:
+        """``value[key] = …``, or ``del value[key]`` for None."""
+        known = key_of(key)
+        if value is None:
+            if known not in self.entries:
+                raise GraphBreak(f"KeyError: {known!r}")
+            del self.entries[known]
+        else:
+            kept = self.entries[known][0] if known in self.entries else key
+            self.entries[known] = (kept, value)
+        self.changed(tx)
+
+    def get_attr(self, tx: Translator, name: str) -> VariableTracker:
+        if callable(getattr(self.kind, name, None)):
+            return BoundMethodVariable(self, name)
+        raise GraphBreak(f"attribute {name!r} of {self.describe()}")
+
+    def call_method(
+        self, tx: Translator, name: str, args: list[VariableTracker], kwargs: dict[str, VariableTracker]
+    ) -> VariableTracker:
+        method = getattr(self, f"_do_{name.strip('_')}", None)
+        if method is None or (kwargs and name not in ("update",)):
+            raise GraphBreak(f"{self.kind.__name__}.{name}()")
+        try:
+            return method(tx, *args, **kwargs)  # type: ignore[no-any-return]  # every _do_ method returns one
+        except TypeError as error:
+            raise GraphBreak(f"{self.kind.__name__}.{name}() with {len(args)} arguments") from error
+
+    def _do_get(
+        self, tx: Translator, key: VariableTracker, default: VariableTracker | None = None
+    ) -> VariableTracker:
+        entry = self.entries.get(key_of(key))
+        return realize(entry[1]) if entry is not None else default or ConstantVariable(None)
+
+    def _do_getitem(self, tx: Translator, key: VariableTracker) -> VariableTracker:
+        return self.item(tx, key)
+
+    def _do_setitem(self, tx: Translator, key: VariableTracker, value: VariableTracker) -> VariableTracker:
+        self.set_item(tx, key, value)
+        return ConstantVariable(None)
+
+    def _do_contains(self, tx: Translator, key: VariableTracker) -> VariableTracker:
+        return ConstantVariable(self.contains(key))
+
+    def _do_len(self, tx: Translator) -> VariableTracker:
+        return ConstantVariable(len(self.entries))
+
+    def _do_keys(self, tx: Translator) -> VariableTracker:
+        return DictViewVariable(self, "keys")
+
+    def _do_values(self, tx: Translator) -> VariableTracker:
+        return DictViewVariable(self, "values")
+
+    def _do_items(self, tx: Translator) -> VariableTracker:
+        return DictViewVariable(self, "items")
+
+    def _do_copy(self, tx: Translator) -> VariableTracker:
+        if self.kind not in (dict, OrderedDict):
+            raise GraphBreak(f"{self.kind.__name__}.copy()")
+        return DictVariable(self.entries.values(), self.kind)
+
+    def _do_pop(
+        self, tx: Translator, key: VariableTracker, default: VariableTracker | None = None
+    ) -> VariableTracker:
+        known = key_of(key)
+        if known not in self.entries:
+            if default is None:
+                raise GraphBreak(f"KeyError: {known!r}")
+            return default
+        value = realize(self.entries.pop(known)[1])
+        self.changed(tx)
+        return value
+
+    def _do_setdefault(
+        self, tx: Translator, key: VariableTracker, default: VariableTracker | None = None
+    ) -> VariableTracker:
+        if not self.contains(key):
+            self.set_item(tx, key, default or ConstantVariable(None))
+        return realize(self.entries[key_of(key)][1])
+
+    def _do_clear(self, tx: Translator) -> VariableTracker:
+        self.entries.clear()
+        self.changed(tx)
+        return ConstantVariable(None)
+
+    def _do_update(
+        self, tx: Translator, other: VariableTracker | None = None, **named: VariableTracker
+    ) -> VariableTracker:
+        if other is not None:
+            self.merge(tx, other)
+        for name, value in named.items():
+            self.set_item(tx, ConstantVariable(name), value)
+        return ConstantVariable(None)
+
+    def merge(self, tx: Translator, other: VariableTracker) -> None:
+        """``self.update(other)``."""
+        other = realize(other)
+        if isinstance(other, DictVariable):
+            pairs = list(other.entries.values())
+        else:
+            pairs = []
+            for item in other.unpack(tx):
+                pair = item.unpack(tx)
+                if len(pair) != 2:
+                    raise GraphBreak("dict.update() with items that are no pairs")
+                pairs.append((pair[0], pair[1]))
+        for key, value in pairs:
+            self.set_item(tx, key, value)
+
+
+@final
+class DefaultDictVariable(DictVariable):
+    """A `collections.defaultdict`."""
+
+    def __init__(
+        self, entries: Iterable[Entry], factory: VariableTracker, source: Source | None = None
+    ) -> None:
+        super().__init__(entries, defaultdict, source)
+        self.factory = factory
+
+    def missing(self, tx: Translator, key: VariableTracker) -> VariableTracker:
+        factory = realize(self.factory)
+        if isinstance(factory, ConstantVariable) and factory.value is None:
+            return super().missing(tx, key)
+        value = factory.call(tx, [], {})
+        self.set_item(tx, key, value)
+        return value
+
+
+@final
+class DictViewVariable(VariableTracker):
+    """``keys()``, ``values()`` or ``items()`` of a dict."""
+
+    def __init__(self, owner: DictVariable, part: str) -> None:
+        super().__init__()
+        self.owner = owner
+        self.part = part
+
+    def describe(self) -> str:
+        return f"dict.{self.part}()"
+
+    def python_type(self) -> type:
+        return type(getattr({}, self.part)())
+
+    def truth(self, tx: Translator) -> bool:
+        return bool(self.owner.entries)
+
+    def unpack(self, tx: Translator) -> list[VariableTracker]:
+        entries = list(self.owner.entries.values())
+        if self.part == "keys":
+            return [key for key, _ in entries]
+        if self.part == "values":
+            return [realize(value) for _, value in entries]
+        return [TupleVariable([key, realize(value)]) for key, value in entries]
+
+    def iterate(self, tx: Translator) -> VariableTracker:
+        return SequenceIteratorVariable(self, self.unpack(tx))
+
+    def call_method(
+        self, tx: Translator, name: str, args: list[VariableTracker], kwargs: dict[str, VariableTracker]
+    ) -> VariableTracker:
+        if name == "__len__":
+            return ConstantVariable(len(self.owner.entries))
+        raise GraphBreak(f"{self.describe()}.{name}()")
+
+
+@final
+class SetVariable(VariableTracker):
+    """A set or frozenset of keys known at capture."""
+
+    mutable = True
+
+    def __init__(
+        self, items: Iterable[VariableTracker], kind: type = set, source: Source | None = None
+    ) -> None:
+        super().__init__(source)
+        self.entries = {key_of(item): item for item in items}
+        self.kind = kind
+
+    def python_type(self) -> type:
+        return self.kind
+
+    def as_python_constant(self) -> Any:
+        return self.kind(self.entries)
+
+    def truth(self, tx: Translator) -> bool:
+        return bool(self.entries)
+
+    def contains(self, key: VariableTracker) -> bool:
+        """``key in value``."""
+        return key_of(key) in self.entries
+
+    def unpack(self, tx: Translator) -> list[VariableTracker]:
+        if len(self.entries) > 1:
+            raise GraphBreak("iterating over a set, whose order is not known at capture")
+        return realized(list(self.entries.values()))
+
+    def iterate(self, tx: Translator) -> VariableTracker:
+        return SequenceIteratorVariable(self, self.unpack(tx))
+
+    def changed(self, tx: Translator) -> None:
+        """Note that the contents differ from what the outside sees."""
+        if self.source is not None:
+            tx.output.effects.note(ContentChange(self))
+
+    def get_attr(self, tx: Translator, name: str) -> VariableTracker:
+        if callable(getattr(self.kind, name, None)):
+            return BoundMethodVariable(self, name)
+        raise GraphBreak(f"attribute {name!r} of {self.describe()}")
+
+    def call_method(
+        self, tx: Translator, name: str, args: list[VariableTracker], kwargs: dict[str, VariableTracker]
+    ) -> VariableTracker:
+        if name == "add" and len(args) == 1 and self.kind is set:
+            self.entries.setdefault(key_of(args[0]), args[0])
+            self.changed(tx)
+            return ConstantVariable(None)
+        if name in ("discard", "remove") and len(args) == 1 and self.kind is set:
+            if name == "remove" and not self.contains(args[0]):
+                raise GraphBreak(f"KeyError: {key_of(args[0])!r}")
+            if self.entries.pop(key_of(args[0]), None) is not None:
+                self.changed(tx)
+            return ConstantVariable(None)
+        if name == "update" and self.kind is set and not kwargs:
+            for arg in args:
+                for item in realize(arg).unpack(tx):
+                    self.entries.setdefault(key_of(item), item)
+            self.changed(tx)
+            return ConstantVariable(None)
+        if name == "__contains__" and len(args) == 1:
+            return ConstantVariable(self.contains(args[0]))
+        if name == "__len__":
+            return ConstantVariable(len(self.entries))
+        raise GraphBreak(f"{self.kind.__name__}.{name}()")
+
+
+FRESH[dict] = lambda value: DictVariable([(from_constant(k), from_constant(v)) for k, v in value.items()])
+FRESH[set] = lambda value: SetVariable([from_constant(item) for item in value])
+FRESH[frozenset] = lambda value: SetVariable([from_constant(item) for item in value], frozenset)

@@ -1,0 +1,86 @@
+"""Iterators over values known at capture."""
+
+from collections.abc import Callable
+from typing import final
+
+from dynamo.eval.errors import GraphBreak
+from dynamo.eval.variables.base import Translator, VariableTracker, realize
+
+
+class StopSymbolicIteration(Exception):
+    """The iterator is exhausted."""
+
+
+class IteratorVariable(VariableTracker):
+    """An iterator made by the captured code."""
+
+    mutable = True
+
+    def next(self, tx: Translator) -> VariableTracker:
+        """The next item.
+
+        Raises:
+            StopSymbolicIteration: there is none.
+        """
+        raise NotImplementedError
+
+    def iterate(self, tx: Translator) -> VariableTracker:
+        return self
+
+    def truth(self, tx: Translator) -> bool:
+        return True
+
+    def unpack(self, tx: Translator) -> list[VariableTracker]:
+        items: list[VariableTracker] = []
+        tx.output.effects.count += 1  # exhausting an iterator cannot be undone in place
+        while True:
+            try:
+                items.append(self.next(tx))
+            except StopSymbolicIteration:
+                return items
+
+
+@final
+class SequenceIteratorVariable(IteratorVariable):
+    """An iterator over a list, tuple or range: the very list of items, and a position."""
+
+    def __init__(self, owner: VariableTracker, items: list[VariableTracker]) -> None:
+        super().__init__()
+        self.owner = owner
+        self.items = items
+        self.position = 0
+        self.exhausted = False
+
+    def python_type(self) -> type:
+        return type(iter(self.owner.python_type()())) if self.owner.python_type() in (list, tuple) else object
+
+    def next(self, tx: Translator) -> VariableTracker:
+        if self.exhausted or self.position >= len(self.items):
+            self.exhausted = True
+            raise StopSymbolicIteration
+        self.position += 1
+        return realize(self.items[self.position - 1])
+
+
+@final
+class ComputedIteratorVariable(IteratorVariable):
+    """`zip`, `map`, `enumerate`, … : each item computed when it is asked for, as Python does."""
+
+    def __init__(self, compute: Callable[[Translator], VariableTracker], name: str) -> None:
+        super().__init__()
+        self.compute = compute
+        self.name = name
+
+    def describe(self) -> str:
+        return f"a {self.name} iterator"
+
+    def next(self, tx: Translator) -> VariableTracker:
+        return self.compute(tx)
+
+
+def iterator_of(tx: Translator, var: VariableTracker) -> IteratorVariable:
+    """``iter(var)`` as something that can be stepped at capture."""
+    found = realize(var).iterate(tx)
+    if not isinstance(found, IteratorVariable):
+        raise GraphBreak(f"iterating over {var.describe()}")
+    return found
