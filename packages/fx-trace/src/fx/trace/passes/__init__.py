@@ -1,0 +1,31 @@
+"""Passes over graph modules: each one module here, one function or class, with a report of what it changed."""
+
+from fx.trace.passes.base import Pass as Pass
+from fx.trace.passes.base import PassError as PassError
+from fx.trace.passes.base import PassManager as PassManager
+from fx.trace.passes.base import PassResult as PassResult
+from fx.trace.passes.base import lints as lints
+from fx.trace.passes.constants import fold_constants as fold_constants
+from fx.trace.passes.cse import eliminate_common_subexpressions as eliminate_common_subexpressions
+from fx.trace.passes.dead_code import eliminate_dead_code as eliminate_dead_code
+from fx.trace.passes.decompose import decompose as decompose
+from fx.trace.passes.drawer import GraphDrawer as GraphDrawer
+from fx.trace.passes.drawer import GraphvizMissing as GraphvizMissing
+from fx.trace.passes.fusion import fuse_conv_bn as fuse_conv_bn
+from fx.trace.passes.minimiser import Minimised as Minimised
+from fx.trace.passes.minimiser import NothingFails as NothingFails
+from fx.trace.passes.minimiser import minimise as minimise
+from fx.trace.passes.normalize import ArgsKwargsPair as ArgsKwargsPair
+from fx.trace.passes.normalize import normalize_arguments as normalize_arguments
+from fx.trace.passes.normalize import normalized_arguments as normalized_arguments
+from fx.trace.passes.partitioner import CapabilityBasedPartitioner as CapabilityBasedPartitioner
+from fx.trace.passes.partitioner import Partition as Partition
+from fx.trace.passes.profiler import NodeTime as NodeTime
+from fx.trace.passes.profiler import Profiler as Profiler
+from fx.trace.passes.shape_prop import ShapeProp as ShapeProp
+from fx.trace.passes.shape_prop import TensorMetadata as TensorMetadata
+from fx.trace.passes.shape_prop import tensor_metadata as tensor_metadata
+from fx.trace.passes.split import split_module as split_module
+from fx.trace.passes.subgraph import Subgraph as Subgraph
+from fx.trace.passes.subgraph import extract_subgraph as extract_subgraph
+from fx.trace.passes.subgraph import fuse_subgraph as fuse_subgraph
