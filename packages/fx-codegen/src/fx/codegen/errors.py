@@ -18,7 +18,7 @@ class CodegenError(RuntimeError):
         self.node = node
 
 
-class SignatureError(CodegenError, SyntaxError):
+class SignatureError(CodegenError, ValueError):
     """The placeholders, in their order, are the parameters of no Python function."""
 
     def __init__(self, message: str, node: Node | None = None) -> None:
@@ -30,10 +30,6 @@ class MissingAttributeError(CodegenError, AttributeError):
 
     def __init__(self, message: str, node: Node | None = None) -> None:
         CodegenError.__init__(self, message, node)
-
-
-class NestingError(CodegenError):
-    """A literal is nested more deeply than Python's parser reads."""
 
 
 class InteropError(CodegenError):
