@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import functools
 import gc
 import inspect
 import pickle
@@ -257,7 +256,7 @@ def test_any_callable_runs_under_the_hook() -> None:
         return -x
 
     callback = Substitutes()
-    by_key = entry_point(sorted, callback)
+    by_key: Any = entry_point(sorted, callback)
     assert by_key([1, 3, 2], key=key) == [3, 2, 1]
     assert callback.names == ["key"]
     with pytest.raises(TypeError, match="made for a callable, not int"):
@@ -285,42 +284,46 @@ def test_generator_functions_and_coroutines_go_through() -> None:
 # ---- like a function ----
 
 
+def dispatched(function: Any) -> Any:
+    return entry_point(function, Substitutes())
+
+
 class Model:
     def __init__(self, n: int) -> None:
         self.n = n
 
-    @functools.partial(entry_point, callback=Substitutes())
+    @dispatched
     def method(self, x: int, *, y: int = 1) -> int:
         return self.n + x + y
 
     @classmethod
-    @functools.partial(entry_point, callback=Substitutes())
+    @dispatched
     def build(cls, n: int) -> Model:
         return cls(n)
 
-    @functools.partial(entry_point, callback=Substitutes())
+    @dispatched
     @classmethod
     def build_inside(cls, n: int) -> Model:
         return cls(n)
 
     @staticmethod
-    @functools.partial(entry_point, callback=Substitutes())
+    @dispatched
     def double(x: int) -> int:
         return 2 * x
 
-    @functools.partial(entry_point, callback=Substitutes())
+    @dispatched
     @staticmethod
     def double_inside(x: int) -> int:
         return 2 * x
 
     @property
-    @functools.partial(entry_point, callback=Substitutes())
+    @dispatched
     def negative(self) -> int:
         return -self.n
 
 
 class Child(Model):
-    def method(self, x: int, *, y: int = 1) -> int:
+    def method(self, x: int, *, y: int = 1) -> Any:
         return 10 * super().method(x, y=y)
 
 

@@ -11,6 +11,7 @@ import tracemalloc
 import weakref
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import FunctionType
 from typing import Any
 
 import pytest
@@ -201,7 +202,7 @@ def twin(x: int) -> int:
 def with_lines_of(function: Callable[..., Any], model: Callable[..., Any]) -> Any:
     """The function with the name and place of `model`, as a translator gives them to new code."""
     code, shown = function.__code__, model.__code__
-    return type(function)(
+    return FunctionType(
         code.replace(
             co_name=shown.co_name, co_qualname=shown.co_qualname, co_firstlineno=shown.co_firstlineno
         ),
@@ -260,9 +261,11 @@ def test_setprofile_sees_one_call_and_one_return() -> None:
 def test_monitoring_sees_the_start_and_return_of_cached_code() -> None:
     def monitored(call: Callable[[], object]) -> list[str]:
         events: list[str] = []
-        monitoring = sys.monitoring
+        monitoring: Any = vars(sys)["monitoring"]
         monitoring.use_tool_id(4, "test")
-        monitoring.register_callback(4, monitoring.events.PY_START, lambda c, o: events.append(f"start {c.co_name}"))
+        monitoring.register_callback(
+            4, monitoring.events.PY_START, lambda c, o: events.append(f"start {c.co_name}")
+        )
         monitoring.register_callback(
             4, monitoring.events.PY_RETURN, lambda c, o, value: events.append(f"return {c.co_name}")
         )
@@ -356,6 +359,7 @@ def test_references_are_balanced(outcome: str, way: str) -> None:
     def always(*args: Any) -> bool:
         return True
 
+    function: Callable[..., Any]
     callback: Callable[..., Any]
     if outcome in ("hit", "misfit"):
         function, callback = take, capture_of(take, always)

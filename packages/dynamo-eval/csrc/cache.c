@@ -129,6 +129,12 @@ de_cache_remove(de_Cache *self, de_Guarded *guarded)
     self->version++;
     self->dropped++;
     guarded->cache = NULL;
+    guarded->follower = NULL;
+    for (Py_ssize_t i = 0; i < self->size; i++) {
+        if (self->entries[i]->follower == guarded) {
+            self->entries[i]->follower = NULL;
+        }
+    }
     de_guarded_retire(guarded);
     Py_DECREF(guarded);
 }
@@ -141,45 +147,77 @@ de_cache_clear(de_Cache *self)
     }
 }
 
-/* Ask the captures in order.  1 found, 0 none holds, -1 error, 2 the cache changed meanwhile. */
+typedef struct {
+    PyObject *const *args;
+    PyObject *closure, *globals, *builtins;
+} cache_Call;
+
+/* Ask one capture, and drop it when it can hold no more.  1 holds (and a new reference to it is made), 0 not,
+ * -1 error, 2 the cache changed. */
 static int
-cache_search(de_Cache *self, PyObject *const *args, PyObject *closure, PyObject *globals, PyObject *builtins,
-             de_Guarded **found)
+cache_ask(de_Cache *self, de_Guarded *guarded, const cache_Call *call)
 {
     uint64_t version = self->version;
-    for (Py_ssize_t i = 0; i < self->size;) {
-        de_Guarded *guarded = (de_Guarded *)Py_NewRef((PyObject *)self->entries[i]);
-        int holds = de_guards_hold(guarded, args, self->code, closure, globals, builtins);
-        if (holds > 0) {
-            if (i > 0) {
-                cache_move_to_front(self, guarded);
-            }
-            *found = guarded;
-            return 1;
-        }
-        int changed = version != self->version;
-        if (holds == 0 && !changed && !de_guards_valid(guarded)) {
-            de_cache_remove(self, guarded);
-            version = self->version;
-        }
-        else {
-            i++;
-        }
+    Py_INCREF(guarded);
+    int holds = de_guards_hold(guarded, call->args, self->code, call->closure, call->globals, call->builtins);
+    if (holds == 0 && version != self->version) {
+        holds = 2;
+    }
+    else if (holds == 0 && !de_guards_valid(guarded)) {
+        de_cache_remove(self, guarded);
+        holds = 2;
+    }
+    if (holds != 1) {
         Py_DECREF(guarded);
-        if (holds < 0) {
-            return -1;
-        }
-        if (changed) {
-            return 2;
+    }
+    return holds;
+}
+
+/* Ask first what followed the latest hit when it last was the latest, then all, the latest hit first.
+ * The same capture again and again, and captures in turn, so both cost one check.  As cache_ask. */
+static int
+cache_search(de_Cache *self, const cache_Call *call, de_Guarded **found)
+{
+    de_Guarded *likely = self->size > 0 ? self->entries[0]->follower : NULL;
+    int status = likely ? cache_ask(self, likely, call) : 0;
+    if (status != 0) {
+        *found = likely;
+        return status;
+    }
+    for (Py_ssize_t i = 0; i < self->size; i++) {
+        de_Guarded *guarded = self->entries[i];
+        if (guarded != likely) {
+            status = cache_ask(self, guarded, call);
+            if (status != 0) {
+                *found = guarded;
+                return status;
+            }
         }
     }
     return 0;
+}
+
+/* The capture hit; it may have left the cache while its guards ran. */
+static void
+cache_hit(de_Cache *self, de_Guarded *guarded)
+{
+    self->hits++;
+    guarded->hits++;
+    if (guarded->cache == self) {
+        de_Guarded *latest = self->entries[0];
+        latest->follower = guarded;
+        if (latest != guarded) {
+            cache_move_to_front(self, guarded);
+        }
+    }
 }
 
 int
 de_cache_find(de_Cache *self, PyObject *const *args, PyObject *closure, PyObject *globals, PyObject *builtins,
               de_Guarded **found)
 {
+    const cache_Call call = {args, closure, globals, builtins};
+    de_Guarded *hit = NULL;
     int status = 2;
     /* Guards written in Python are no business of the user's debugger or profiler. */
     PyThreadState *tstate = PyThreadState_Get();
@@ -187,15 +225,15 @@ de_cache_find(de_Cache *self, PyObject *const *args, PyObject *closure, PyObject
     if (traced) {
         PyThreadState_EnterTracing(tstate);
     }
-    for (int i = 0; status == 2 && i < CACHE_SEARCH_RESTARTS; i++) {
-        status = cache_search(self, args, closure, globals, builtins, found);
+    for (Py_ssize_t i = self->size + CACHE_SEARCH_RESTARTS; status == 2 && i > 0; i--) {
+        status = cache_search(self, &call, &hit);
     }
     if (traced) {
         PyThreadState_LeaveTracing(tstate);
     }
     if (status == 1) {
-        self->hits++;
-        (*found)->hits++;
+        cache_hit(self, hit);
+        *found = hit;
         return 0;
     }
     self->misses++;

@@ -35,6 +35,7 @@ struct de_Guarded {
     PyObject *weakrefs;
     de_Cache *cache;     /* borrowed: the cache that holds it, or NULL */
     de_Runner *runners;  /* functions that entry points made for it; owned by them */
+    de_Guarded *follower; /* borrowed: what hit next when this was the latest hit, or NULL */
     uint64_t hits;
     int needs_hook;      /* may call frames that need capture */
 };
