@@ -14,7 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from fx.ir._args import nodes_in
+from fx.ir._args import KINDS, LEAF, kind_of, nodes_in
 from fx.ir.targets import OpaqueTarget, find_target
 
 if TYPE_CHECKING:
@@ -189,12 +189,25 @@ def _argument_effects(node: Node) -> Effects:
             return Effects(mutates=frozenset({"out"}))
         if kwargs.get("inplace") is True:
             return MUTATES_FIRST
+    for value in (*node.args, *kwargs.values()):
+        if (
+            type(value) not in _PLAIN
+            and kind_of(type(value)) == LEAF
+            and _graph_is_impure(_held_graph(value))
+        ):
+            return IMPURE
     graph = node.graph
     if graph.owning_module is not None or graph.nested:
         for value in nodes_in((node.args, kwargs)):
             if value.op == "get_attr" and _graph_is_impure(graph.nested_graph(str(value.target))):
                 return IMPURE
     return PURE
+
+
+def _held_graph(value: Any) -> Graph | None:
+    """The graph that an argument is, or holds as a module does."""
+    graph = value if hasattr(value, "nested_graph") else getattr(value, "graph", None)
+    return graph if hasattr(graph, "nested_graph") else None
 
 
 def _attribute(owner: object, path: str) -> object | None:
@@ -210,6 +223,9 @@ def _graph_is_impure(graph: Graph | None) -> bool:
         return False
     return any(is_impure(node) for node in graph.nodes if node.op not in ("placeholder", "output"))
 
+
+_PLAIN: Final = frozenset(cls for cls, kind in KINDS.items() if kind == LEAF)
+"""The leaf classes that hold no graph."""
 
 _IN_PLACE_OPERATORS: Final = (
     "iadd iand iconcat ifloordiv ilshift imatmul imod imul ior ipow irshift isub itruediv ixor setitem delitem"

@@ -65,6 +65,7 @@ def diff(a: Graph, b: Graph) -> Diff:
     pairs.backwards()
     pairs.by(lambda node: node.name, same_op=True)
     pairs.by(lambda node: (node.op, _target(node)))
+    pairs.by(lambda node: node.name)
     mapped = pairs.forward
     changed = [
         Change(before, after, fields)

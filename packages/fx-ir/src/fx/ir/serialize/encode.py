@@ -35,40 +35,66 @@ def encode(graph: Graph) -> bytes:
         UnsavableError: an argument has no encoding, a target's name leads to another callable, or graphs nest in a
             ring; the message names the node.
     """
-    writer = _Writer()
-    writer.position(graph)
-    records: list[GraphRecord] = []
-    while len(records) < len(writer.graphs):
-        records.append(writer.record(len(records)))
+    writer = _Writer(_in_order(graph))
+    records = [writer.record(nested) for nested in writer.graphs]
     return msgspec.json.encode(File(FORMAT, (MAJOR, MINOR), records))
+
+
+def _in_order(graph: Graph) -> list[Graph]:
+    """``graph`` and the graphs nested in it, each before those nested in itself."""
+    finished: dict[Graph, None] = {}
+    opened: set[Graph] = set()
+    todo = [graph]
+    while todo:
+        current = todo[-1]
+        if current in opened:
+            todo.pop()
+            finished.setdefault(current)
+            opened.discard(current)
+            continue
+        if current in finished:
+            todo.pop()
+            continue
+        opened.add(current)
+        for child in _children(current):
+            if child in opened:
+                raise UnsavableError("graphs nest in a ring, and a file cannot hold that")
+            todo.append(child)
+    return list(finished)[::-1]
+
+
+def _children(graph: Graph) -> list[Graph]:
+    """The graphs directly nested in ``graph``: those of its submodules, and those among its arguments."""
+    found = dict.fromkeys(child for _, child in nested_graphs(graph))
+
+    def note(leaf: Any) -> Any:
+        if isinstance(leaf, Graph):
+            found.setdefault(leaf)
+        return leaf
+
+    for node in graph.nodes:
+        _args.map_aggregate((node.args, node.kwargs), note)
+    return list(found)
 
 
 class _Writer:
     """What one file holds so far."""
 
-    def __init__(self) -> None:
-        self.graphs: list[Graph] = []
-        self._positions: dict[Graph, int] = {}
-        self._parents: dict[int, set[int]] = {}
-        self._current = -1
+    def __init__(self, graphs: list[Graph]) -> None:
+        self.graphs = graphs
+        self._positions = {graph: i for i, graph in enumerate(graphs)}
         self._nodes: dict[Node, int] = {}
         self._targets: dict[int, str] = {}
 
     def position(self, graph: Graph) -> int:
-        """Where ``graph`` stands in the file; it is queued if it is new."""
-        known = self._positions.get(graph)
-        if known is None:
-            known = self._positions[graph] = len(self.graphs)
-            self.graphs.append(graph)
-        elif known <= self._current:
-            raise UnsavableError(
-                "graphs nest in a ring, or one is nested at two depths; a file holds a tree of graphs"
-            )
-        return known
+        """Where ``graph`` stands in the file."""
+        try:
+            return self._positions[graph]
+        except KeyError:
+            raise UnsavableError("it holds a graph outside its arguments") from None
 
-    def record(self, position: int) -> GraphRecord:
-        graph = self.graphs[position]
-        self._current = position
+    def record(self, graph: Graph) -> GraphRecord:
+        """One graph, encoded."""
         self._nodes = {node: i for i, node in enumerate(graph.nodes)}
         nodes = [self._node(node) for node in graph.nodes]
         nested = {path: self.position(child) for path, child in nested_graphs(graph)}
@@ -93,7 +119,7 @@ class _Writer:
 
     def _checked_name(self, target: Callable[..., Any]) -> str:
         name = qualified_name(target)
-        found = find_target(name)
+        found = None if isinstance(target, OpaqueTarget) else find_target(name)
         if found is not None and found is not target and found != target:
             raise UnsavableError(
                 f"the name {name} of its target leads to another callable; give it a name with register_target"
