@@ -55,6 +55,7 @@ typedef struct {
     PyTypeObject *program_type;
     PyTypeObject *tensor_type;
     PyObject *report; /* callable taking an exception, or NULL */
+    PyObject *unbound; /* stands for an argument without a value, or NULL */
     PyObject *str_parameters;
     PyObject *str_buffers;
     PyObject *str_modules;

@@ -6,6 +6,11 @@
 #include <Python.h>
 #include <structmember.h>
 
+/* 3.13 keeps the declaration in internal/pycore_setobject.h; the function is exported all the same. */
+#if PY_VERSION_HEX >= 0x030D0000
+extern int _PySet_NextEntry(PyObject *set, Py_ssize_t *pos, PyObject **key, Py_hash_t *hash);
+#endif
+
 /* Objects/iterobject.c and Objects/tupleobject.c keep this layout from 3.11 to 3.13: position, then the tuple
  * (NULL once exhausted). */
 typedef struct {

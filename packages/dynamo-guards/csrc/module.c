@@ -116,6 +116,13 @@ module_set_report(PyObject *module, PyObject *function)
     Py_RETURN_NONE;
 }
 
+static PyObject *
+module_set_unbound(PyObject *module, PyObject *mark)
+{
+    Py_XSETREF(dg_state.unbound, Py_NewRef(mark));
+    Py_RETURN_NONE;
+}
+
 #define FAST(f) ((PyCFunction)(void (*)(void))(f))
 
 static PyMethodDef module_methods[] = {
@@ -135,6 +142,8 @@ static PyMethodDef module_methods[] = {
      PyDoc_STR("class_lookup($module, cls, name, /)\n--\n\nWhat the MRO of a class holds under a name, unbound.")},
     {"set_report", module_set_report, METH_O,
      PyDoc_STR("set_report($module, function, /)\n--\n\nSet who is told of an exception in a check.")},
+    {"set_unbound", module_set_unbound, METH_O,
+     PyDoc_STR("set_unbound($module, mark, /)\n--\n\nSet what stands for an argument without a value.")},
     {NULL, NULL, 0, NULL},
 };
 

@@ -346,6 +346,19 @@ program_dealloc(PyObject *object)
     Py_DECREF(type);
 }
 
+/* The items of a tuple as the capsule takes them, NULL for the mark of an unbound argument; free with PyMem_Free. */
+static PyObject **
+program_values(PyObject *tuple)
+{
+    Py_ssize_t count = PyTuple_GET_SIZE(tuple);
+    PyObject **values = PyMem_Malloc((size_t)(count + 1) * sizeof *values);
+    for (Py_ssize_t i = 0; values != NULL && i < count; i++) {
+        PyObject *value = PyTuple_GET_ITEM(tuple, i);
+        values[i] = value == dg_state.unbound ? NULL : value;
+    }
+    return values;
+}
+
 /* check(args, closure=None, globals=None, builtins=None) */
 static PyObject *
 program_check_method(PyObject *object, PyObject *args)
@@ -363,9 +376,35 @@ program_check_method(PyObject *object, PyObject *args)
         PyErr_SetString(PyExc_TypeError, "closure must be a tuple of cells or None");
         return NULL;
     }
-    int holds = dg_program_check(object, ((PyTupleObject *)values)->ob_item, closure == Py_None ? NULL : closure,
+    PyObject **found = program_values(values);
+    if (found == NULL) {
+        return PyErr_NoMemory();
+    }
+    int holds = dg_program_check(object, found, closure == Py_None ? NULL : closure,
                                  globals == Py_None ? NULL : globals, builtins == Py_None ? NULL : builtins);
+    PyMem_Free(found);
     return PyBool_FromLong(holds);
+}
+
+/* repeat(count, args, closure=None, globals=None, builtins=None) */
+static PyObject *
+program_repeat(PyObject *object, PyObject *args)
+{
+    dg_Program *self = (dg_Program *)object;
+    Py_ssize_t count, holds = 0;
+    PyObject *values, *closure = Py_None, *globals = Py_None, *builtins = Py_None;
+    if (!PyArg_ParseTuple(args, "nO!|OOO", &count, &PyTuple_Type, &values, &closure, &globals, &builtins)) {
+        return NULL;
+    }
+    if (PyTuple_GET_SIZE(values) != self->arg_count || (closure != Py_None && !PyTuple_Check(closure))) {
+        PyErr_SetString(PyExc_ValueError, "repeat takes the values of `check`");
+        return NULL;
+    }
+    for (Py_ssize_t i = 0; i < count; i++) {
+        holds += dg_program_check(object, ((PyTupleObject *)values)->ob_item, closure == Py_None ? NULL : closure,
+                                  globals == Py_None ? NULL : globals, builtins == Py_None ? NULL : builtins);
+    }
+    return PyLong_FromSsize_t(holds);
 }
 
 static PyObject *
@@ -386,6 +425,9 @@ static PyMethodDef program_methods[] = {
     {"check", program_check_method, METH_VARARGS,
      PyDoc_STR("check($self, args, closure=None, globals=None, builtins=None, /)\n--\n\n"
                "Whether all guards hold for these values; never raises for what a guard meets.")},
+    {"repeat", program_repeat, METH_VARARGS,
+     PyDoc_STR("repeat($self, count, args, closure=None, globals=None, builtins=None, /)\n--\n\n"
+               "How many of `count` checks in a row hold; what a measurement of the check alone calls.")},
     {"invalidate", program_invalidate, METH_NOARGS,
      PyDoc_STR("invalidate($self, /)\n--\n\nMake every check miss from now on.")},
     {"__sizeof__", program_sizeof, METH_NOARGS, PyDoc_STR("__sizeof__($self, /)\n--\n\nBytes of the program itself.")},

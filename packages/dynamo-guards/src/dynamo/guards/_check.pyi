@@ -10,7 +10,12 @@ C_API: Final[object]
 @final
 class GuardProgram:
     def __new__(
-        cls, instructions: tuple[tuple[int, int, int, int, object], ...], registers: int, arg_count: int, keep: object, /
+        cls,
+        instructions: tuple[tuple[int, int, int, int, object], ...],
+        registers: int,
+        arg_count: int,
+        keep: object,
+        /,
     ) -> GuardProgram: ...
     @property
     def valid(self) -> bool: ...
@@ -19,8 +24,22 @@ class GuardProgram:
     @property
     def instructions(self) -> int: ...
     def check(
-        self, args: tuple[object, ...], closure: object = None, globals: object = None, builtins: object = None, /
+        self,
+        args: tuple[object, ...],
+        closure: object = None,
+        globals: object = None,
+        builtins: object = None,
+        /,
     ) -> bool: ...
+    def repeat(
+        self,
+        count: int,
+        args: tuple[object, ...],
+        closure: object = None,
+        globals: object = None,
+        builtins: object = None,
+        /,
+    ) -> int: ...
     def invalidate(self, /) -> None: ...
     def __sizeof__(self, /) -> int: ...
 
@@ -50,6 +69,7 @@ def tuple_iterator_index(iterator: object, /) -> int: ...
 def tuple_iterator_item(iterator: object, offset: int, /) -> object: ...
 def class_lookup(cls: type, name: str, /) -> object: ...
 def set_report(function: object, /) -> None: ...
+def set_unbound(mark: object, /) -> None: ...
 def tensor_type(cls: type, /) -> None: ...
 def tensor_layout(
     impl: int,

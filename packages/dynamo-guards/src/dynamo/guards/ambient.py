@@ -90,7 +90,7 @@ class _FunctionMode(TorchFunctionMode):
     """A mode that does nothing: the trial of the stack's length."""
 
 
-class _DispatchMode(TorchDispatchMode):
+class _DispatchMode(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch leaves it untyped
     """The same for the dispatch stack."""
 
 
@@ -133,7 +133,8 @@ STATES: Final[tuple[AmbientState, ...]] = (
         "autocast_cuda",
         lambda: int(torch.is_autocast_enabled("cuda")),
         lambda: _restoring(
-            lambda: torch.set_autocast_enabled("cuda", True), lambda: torch.set_autocast_enabled("cuda", False)
+            lambda: torch.set_autocast_enabled("cuda", True),
+            lambda: torch.set_autocast_enabled("cuda", False),
         ),
         Symbol("libtorch_cpu.so", _AUTOCAST, argument=_CUDA),
     ),
@@ -183,7 +184,10 @@ STATES: Final[tuple[AmbientState, ...]] = (
     ),
     AmbientState(
         "function_disabled",
-        lambda: 2 * int(torch._C._is_torch_function_all_disabled()) + int(not torch._C._is_torch_function_enabled()),
+        lambda: (
+            2 * int(torch._C._is_torch_function_all_disabled())
+            + int(not torch._C._is_torch_function_enabled())
+        ),
         torch._C.DisableTorchFunctionSubclass,
         Symbol("libtorch_cpu.so", "_ZN2at4impl22PythonTorchFunctionTLS18get_disabled_stateEv", kind=_INT8),
     ),
@@ -209,6 +213,22 @@ NATIVE: Final[dict[str, int]] = {}
 
 REFUSED: Final[dict[str, str]] = {}
 """Names of the states that are read through Python, with the reason."""
+
+
+_WHEN_ON: Final = {
+    "autocast_cpu_dtype": "autocast_cpu",
+    "autocast_cuda_dtype": "autocast_cuda",
+    "deterministic_warn_only": "deterministic",
+}
+"""States that mean something only while another one is on."""
+
+
+def relevant() -> list[str]:
+    """Names of all states that mean something now; one left out is told by the state that turns it on."""
+    cast = BY_NAME["autocast_cpu"].read() or BY_NAME["autocast_cuda"].read()
+    off = {name for name, switch in _WHEN_ON.items() if not BY_NAME[switch].read()}
+    off |= set() if cast else {"autocast_cache"}
+    return [name for name in BY_NAME if name not in off]
 
 
 def read(name: str) -> int:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import enum
 import functools
+import operator
 import types
 import weakref
 from collections.abc import Callable, Hashable, Iterable, Sequence
@@ -246,7 +247,7 @@ class GuardBuilder:
         if type(value) is not type(iter(())):
             raise GuardBuildError(source.name(), f"{type(value).__qualname__} is not a tuple iterator")
         self._type_is(guard, source, type(value))
-        self.add(IteratorAt(guard, source, _check.tuple_iterator_index(value), value.__length_hint__()))
+        self.add(IteratorAt(guard, source, _check.tuple_iterator_index(value), operator.length_hint(value)))
 
     def DICT_KEYS(self, guard: Guard) -> None:
         """The type of a dict, and its keys in order."""
@@ -298,7 +299,7 @@ class GuardBuilder:
         if attr is None:
             if not isinstance(source, AttrSource):
                 raise GuardBuildError(source.name(), "HASATTR needs an attribute's path, or attr=")
-            source, attr = source.origin, source.attr
+            attr, source = source.attr, source.origin
         value = self.get(source)
         self._type_is(guard, source, type(value))
         self.add(HasAttribute(guard, source, attr, hasattr(value, attr)))
@@ -422,7 +423,9 @@ class GuardBuilder:
         value = self.get(source)
         if not isinstance(value, torch.Tensor):
             raise GuardBuildError(source.name(), f"{type(value).__qualname__} is not a tensor")
-        facts, spec = tensor_spec(value, dynamic_dims=dynamic_dims, offset=storage_offset, pointer=data_pointer)
+        facts, spec = tensor_spec(
+            value, dynamic_dims=dynamic_dims, offset=storage_offset, pointer=data_pointer
+        )
         self.watch(type(value))
         self._typed.add(source)
         self.add(TensorIs(guard, source, facts, spec))
@@ -499,9 +502,11 @@ class GuardBuilder:
         Raises: GuardBuildError for an unknown name.
         """
         source = self.path(guard)
-        for name in states if states is not None else ambient.BY_NAME:
+        for name in states if states is not None else ambient.relevant():
             if name not in ambient.BY_NAME:
-                raise GuardBuildError(source.name(), f"{name!r} is no ambient state: {', '.join(ambient.BY_NAME)}")
+                raise GuardBuildError(
+                    source.name(), f"{name!r} is no ambient state: {', '.join(ambient.BY_NAME)}"
+                )
             self.add(AmbientIs(guard, source, name, ambient.read(name)))
         if states is None or {"function_modes", "dispatch_modes"} & set(states):
             self._modes(guard, source)

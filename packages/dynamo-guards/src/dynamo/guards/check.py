@@ -127,7 +127,9 @@ class CheckFunctionManager:
         if self._bound is None:
             scope = self._scope
             if scope.free_names and scope.closure is None:
-                raise GuardError("the check was detached from its cells; use bind(closure, globals, builtins)")
+                raise GuardError(
+                    "the check was detached from its cells; use bind(closure, globals, builtins)"
+                )
             self._bound = self.bind(scope.closure, scope.globals, scope.builtins)
         return self._bound
 

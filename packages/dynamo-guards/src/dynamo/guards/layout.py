@@ -68,7 +68,12 @@ def _probe_tensors() -> list[torch.Tensor]:
     tensors = [torch.empty(3, 5, dtype=dtype) for dtype in _DTYPES]
     tensors += [torch.empty(2, 3, dtype=dtype, device="meta") for dtype in _DTYPES[:3]]
     tensors += [base[2:, 1:], base[1:].transpose(0, 2), base[3, 4], base.permute(2, 0, 1)[1:]]
-    tensors += [torch.tensor(1.0), torch.empty(0), torch.empty(1, 2, 1, 4, 1), torch.empty(2, 3, 5, 7, 1, 2, 3)]
+    tensors += [
+        torch.tensor(1.0),
+        torch.empty(0),
+        torch.empty(1, 2, 1, 4, 1),
+        torch.empty(2, 3, 5, 7, 1, 2, 3),
+    ]
     tensors += [torch.empty(4, requires_grad=True), torch.nn.Parameter(torch.empty(4, 6))]
     tensors += [torch.empty(4, dtype=torch.complex64).conj(), torch.empty(5, 9).expand(3, 5, 9)]
     with torch.inference_mode():
@@ -87,12 +92,11 @@ def _only(found: list[int], what: str) -> int:
 
 
 def _find_impl(tensors: Sequence[torch.Tensor]) -> int:
-    """The pointer is behind the object's header; ``_cdata`` is its value."""
-    size = object.__basicsize__
-    for tensor in tensors:
-        if struct.unpack("Q", _check.read_words(id(tensor) + size, 1))[0] != tensor._cdata:
-            raise LayoutError("the tensor's address is not behind the object header")
-    return size
+    """Where the Python object keeps the pointer whose value is ``_cdata`` (at once, or behind an ownership flag)."""
+    count = torch.Tensor.__basicsize__ // 8
+    objects = [(tensor, struct.unpack(f"{count}Q", _check.read_words(id(tensor), count))) for tensor in tensors]
+    places = [8 * i for i in range(count) if all(words[i] == tensor._cdata for tensor, words in objects)]
+    return _only(places, "address of the tensor")
 
 
 def _extents_at(words: Sequence[int], place: int, dims: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
@@ -104,7 +108,9 @@ def _extents_at(words: Sequence[int], place: int, dims: int) -> tuple[tuple[int,
     return outside[:dims], outside[dims:]
 
 
-def _find_word(samples: Sequence[tuple[torch.Tensor, Sequence[int]]], answer: Callable[[torch.Tensor], int]) -> list[int]:
+def _find_word(
+    samples: Sequence[tuple[torch.Tensor, Sequence[int]]], answer: Callable[[torch.Tensor], int]
+) -> list[int]:
     count = _BYTES // 8
     return [8 * i for i in range(count) if all(words[i] == answer(tensor) for tensor, words in samples)]
 
@@ -137,7 +143,9 @@ def _find_code(
     what: str,
 ) -> int:
     for place in range(start, _BYTES - 1, 2):
-        pairs = [(answer(tensor), int.from_bytes(raw[place : place + 2], "little")) for tensor, raw in samples]
+        pairs = [
+            (answer(tensor), int.from_bytes(raw[place : place + 2], "little")) for tensor, raw in samples
+        ]
         if _is_code(pairs):
             return place
     raise LayoutError(f"no place holds the {what}")
@@ -151,7 +159,7 @@ def find_layout() -> Layout:
     words = [(tensor, struct.unpack(f"{_BYTES // 8}q", data)) for tensor, data in raw]
     unsigned = [(tensor, struct.unpack(f"{_BYTES // 8}Q", data)) for tensor, data in raw]
     sizes = _find_sizes(words)
-    offset = _only(_find_word(words, lambda tensor: tensor.storage_offset()), "storage offset")
+    offset = _only(_find_word(words, lambda tensor: int(tensor.storage_offset())), "storage offset")
     dtype = _find_code(raw, lambda tensor: tensor.dtype, offset + 8, "dtype")
     return Layout(
         impl=impl,

@@ -70,4 +70,6 @@ def _convert(tree: ast.expr, name: str, scope: GuardScope) -> Source:
             return _item(tree, name, scope)
         case ast.Call(func=ast.Name(id="type"), args=[argument], keywords=[]):
             return TypeSource(_convert(argument, name, scope))
-    raise GuardBuildError(name, "only names, attributes, items and type() can be read; give the guard its source")
+    raise GuardBuildError(
+        name, "only names, attributes, items and type() can be read; give the guard its source"
+    )

@@ -62,7 +62,11 @@ FUNCTIONS: Final[Mapping[str, object]] = {
 """What generated text may call."""
 
 
-_SAFE_BUILTINS: Final = {call.__name__: call for call in (hasattr, getattr, len, type, list, bool, Exception)}
+_SAFE_BUILTINS: Final[Mapping[str, object]] = {
+    **{call.__name__: call for call in (hasattr, getattr, len, type, list, bool, Exception)},
+    "Ellipsis": ...,
+    "NotImplemented": NotImplemented,
+}
 """The builtins of generated text: those at import, whatever the user does to the module later."""
 
 
@@ -131,8 +135,6 @@ class CheckText:
             CELLS: cells,
         }
         return FunctionType(self.code, env, "check_fn")
-
-
 
 
 def _parts(clauses: Sequence[Clause], binder: Binder) -> list[tuple[str, str]]:

@@ -9,6 +9,7 @@ from typing import Final
 import torch
 
 from dynamo.guards import _check, ambient
+from dynamo.guards._unbound import UNBOUND
 from dynamo.guards.kinds.tensors import check_facts
 from dynamo.guards.layout import install_layout
 
@@ -52,6 +53,7 @@ def _install() -> str:
     _check.tensor_type(torch.Tensor)
     _check.tensor_fallback(check_facts)
     _check.set_report(report_error)
+    _check.set_unbound(UNBOUND)
     ambient.install_ambient()
     return install_layout()
 

@@ -59,7 +59,7 @@ def read_facts(tensor: torch.Tensor, *, offset: bool, pointer: bool) -> TensorFa
             is_neg=tensor.is_neg(),
             is_inference=tensor.is_inference(),
             keys=int(torch._C._dispatch_keys(tensor).raw_repr()),
-            storage_offset=tensor.storage_offset() if offset else None,
+            storage_offset=int(tensor.storage_offset()) if offset else None,
             data_pointer=tensor.data_ptr() if pointer else None,
         )
 

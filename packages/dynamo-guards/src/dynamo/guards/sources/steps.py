@@ -30,7 +30,12 @@ _PLAIN_DESCRIPTORS: Final = (
     staticmethod,
     type,
 )
-_PLAIN_GETATTRIBUTE: Final = (object.__getattribute__, type.__getattribute__, types.ModuleType.__getattribute__)
+_PLAIN_GETATTRIBUTE: Final = (
+    object.__getattribute__,
+    type.__getattribute__,
+    types.ModuleType.__getattribute__,
+)
+_ITEM_LOADS: Final[dict[type, str]] = {list: "LIST_ITEM", tuple: "TUPLE_ITEM", dict: "DICT_ITEM"}
 _LITERALS: Final = (int, str, bytes, bool, type(None))
 
 
@@ -144,16 +149,19 @@ class ItemSource(StepSource):
         if isinstance(base, dict):
             return dict.__getitem__(base, self.key)
         if isinstance(base, list | tuple) and isinstance(self.key, int):
-            return list.__getitem__(base, self.key) if isinstance(base, list) else tuple.__getitem__(base, self.key)
+            return (
+                list.__getitem__(base, self.key)
+                if isinstance(base, list)
+                else tuple.__getitem__(base, self.key)
+            )
         raise LookupError(f"{type(base).__qualname__} is not a list, tuple or dict")
 
     def native(self, scope: Scope) -> Load:
         base = self.origin.load(scope)
-        for builtin, op in ((list, "LIST_ITEM"), (tuple, "TUPLE_ITEM"), (dict, "DICT_ITEM")):
-            if isinstance(base, builtin):
-                if class_attribute(type(base), "__getitem__") is not class_attribute(builtin, "__getitem__"):
-                    raise ValueError(f"{type(base).__qualname__} defines __getitem__, which runs code")
-                break
+        builtin = next(cls for cls in _ITEM_LOADS if isinstance(base, cls))
+        if class_attribute(type(base), "__getitem__") is not class_attribute(builtin, "__getitem__"):
+            raise ValueError(f"{type(base).__qualname__} defines __getitem__, which runs code")
+        op = _ITEM_LOADS[builtin]
         if op == "DICT_ITEM":
             return Load(op, number=hash(self.key), operand=self.key)
         if not isinstance(self.key, int) or self.key < 0:
