@@ -291,7 +291,7 @@ def test_to_folder_is_imported_by_a_fresh_interpreter_without_this_library(
         private = graph.call_function(torch.nn.functional.relu, (graph.get_attr("__private"),))
     graph.output_node().args = ((scaled, private, torch.float64, torch.ones(2)),)
     model.__dict__["__private"] = None
-    setattr(model, "__private", nn.Parameter(torch.ones(2)))  # noqa: B010 - a name that classes would mangle
+    setattr(model, "__private", nn.Parameter(torch.ones(2)))
     gm = GraphModule(model, graph)
     gm.to_folder(tmp_path / "dumped", "Dumped")
     torch.save(gm(X), tmp_path / "expected.pt")

@@ -111,7 +111,7 @@ def test_annotations_survive_those_that_need_imports_too() -> None:
     types = [
         torch.Tensor, list[torch.Tensor], typing.Optional[torch.Tensor], int | None, typing.List[int],  # noqa: UP006, UP045
         dict[str, tuple[int, ...]], Callable[[int], str], typing.Any, typing.TypeVar("T"), "Forward", None.__class__,
-        typing.Literal["a; b"], typing.Callable[..., int],  # noqa: UP006
+        typing.Literal["a; b"], typing.Callable[..., int],
     ]  # fmt: skip
     graph = Graph()
     nodes = [graph.placeholder(f"p{i}", type_expr) for i, type_expr in enumerate(types)]

@@ -52,19 +52,19 @@ class PyTreeCodeGen(CodeGen):
 
     def gen_fn_def(self, free_vars: list[str], maybe_return_annotation: str) -> str:
         """``def forward(self, x, y):`` and the line that takes the leaves out of ``x`` and ``y``."""
-        given = [text for text in self.pytree_info.orig_args if text != self.root]
-        names = _bare(given)
+        names = _bare(self.pytree_info.orig_args)
         for name in names:
             if not is_plain(name):
                 raise SignatureError(f"{name!r} in PyTreeInfo.orig_args is no name of a parameter")
+        takes_root = names[:1] == [self.root]  # then the structure has a place for the module itself
+        head = super().gen_fn_def(list(self.pytree_info.orig_args[takes_root:]), maybe_return_annotation)
         leaves = [text for text in free_vars if text not in ("/", "*")]
-        head = super().gen_fn_def(given, maybe_return_annotation)
         if not leaves:
             return head
         annotated = [text.partition(" = ")[0] for text in leaves if " : " in text]
         lines = [head, *[f"    {text}" for text in annotated]]
         flat = f"{self.root}._in_spec.flatten_up_to({self._nest(names)})"
-        lines.append(f"    {', '.join(_bare(leaves))}, = {flat}")
+        lines.append(f"    {', '.join([*names[:takes_root], *_bare(leaves)])}, = {flat}")
         return "\n".join(lines)
 
     def _nest(self, names: list[str]) -> str:

@@ -17,7 +17,8 @@ import torch
 from torch import nn
 from torch._ops import OpOverload, OpOverloadPacket
 
-from fx.ir import Effects, effects, register_argument_type, register_namespace
+from fx.codegen.globals import torch_path_of
+from fx.ir import Effects, effects, register_argument_type, register_namespace, register_target_namer
 from fx.ir.effects import IMPURE, MUTATES_FIRST, PURE, RANDOM
 
 
@@ -25,8 +26,14 @@ def register() -> None:
     """Tell :mod:`fx.ir`; done once, when :mod:`fx.codegen` is imported."""
     _register_types()
     _register_effects()
+    register_target_namer(_operator_name)
     for module in ("torch._C._nn", "torch._C._fft", "torch._C._linalg", "torch._C._special"):
         register_namespace(module)
+
+
+def _operator_name(target: Callable[..., Any]) -> str | None:
+    """Operators by the path on which users find them, not by the module that makes them."""
+    return torch_path_of(target) if isinstance(target, OpOverload | OpOverloadPacket) else None
 
 
 # -- values -----------------------------------------------------------------------------------------------------------
