@@ -14,11 +14,11 @@ from typing import Any
 import pytest
 import torch
 import torch.fx
-from fx.codegen import GraphModule
-from fx.ir import Graph, Node
 from torch import nn
 
 import fx.trace as ft
+from fx.codegen import GraphModule
+from fx.ir import Graph, Node
 
 
 class Model(nn.Module):
@@ -59,7 +59,11 @@ def test_running_gives_what_calling_gives(kind: type[ft.Interpreter], collect: b
 def test_each_step_can_be_overridden() -> None:
     class Swap(ft.Interpreter):
         def call_function(self, target: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
-            return torch.neg(*args, **kwargs) if target is torch.sigmoid else super().call_function(target, args, kwargs)
+            return (
+                torch.neg(*args, **kwargs)
+                if target is torch.sigmoid
+                else super().call_function(target, args, kwargs)
+            )
 
         def call_method(self, target: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
             return args[0].sigmoid() if target == "neg" else super().call_method(target, args, kwargs)
@@ -200,7 +204,12 @@ def test_modules_under_two_names_keep_both() -> None:
 
     traced = ft.symbolic_trace(Shared())
     traced.graph.node_named("a").target = "b"
-    assert [n.target for n in ft.Transformer(GraphModule(Shared(), traced.graph)).transform().graph.find_nodes(op="call_module")] == ["b"]
+    assert [
+        n.target
+        for n in ft.Transformer(GraphModule(Shared(), traced.graph))
+        .transform()
+        .graph.find_nodes(op="call_module")
+    ] == ["b"]
 
 
 def test_flattened_arguments_survive_a_transformer() -> None:

@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 import torch
-from fx.ir import Graph, Node
-from fx.ir.match import RewriteError
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import nn
 
 import fx.trace as ft
+from fx.ir import Graph, Node
+from fx.ir.match import RewriteError
 
 
 def test_the_example_of_the_manual() -> None:
@@ -68,7 +68,9 @@ def test_a_value_that_escapes_keeps_its_match_alone() -> None:
         return torch.abs(inner), inner
 
     assert replaced(program, lambda x: torch.abs(torch.neg(x)), lambda x: x * 9, torch.ones(1))[0] == 0
-    count, result = replaced(program, lambda x: (torch.abs(torch.neg(x)), torch.neg(x)), lambda x: (x, x + 1), torch.ones(1))
+    count, result = replaced(
+        program, lambda x: (torch.abs(torch.neg(x)), torch.neg(x)), lambda x: (x, x + 1), torch.ones(1)
+    )
     assert count == 0 and result[1] == -1
 
 
@@ -188,7 +190,11 @@ OPERATIONS = {"neg": torch.neg, "abs": torch.abs, "relu": torch.relu, "exp": tor
 
 
 @settings(max_examples=60, deadline=None)
-@given(st.lists(st.tuples(st.sampled_from(sorted(OPERATIONS)), st.integers(0, 5), st.integers(0, 5)), max_size=12))
+@given(
+    st.lists(
+        st.tuples(st.sampled_from(sorted(OPERATIONS)), st.integers(0, 5), st.integers(0, 5)), max_size=12
+    )
+)
 def test_replacing_a_pattern_by_the_same_computation_keeps_every_result(steps: Any) -> None:
     def program(x):
         values = [x]

@@ -20,10 +20,10 @@ import pytest
 import torch
 import torch.fx
 import torch.nn.functional as F
-from fx.ir import Graph
 from torch import nn
 
 import fx.trace as ft
+from fx.ir import Graph
 
 
 class Small(nn.Module):
@@ -248,7 +248,9 @@ def test_methods_partials_callables_closures_and_decorated_functions_can_be_trac
     ]
     for function, args, kwargs in cases:
         torch.testing.assert_close(ft.symbolic_trace(function)(*args, **kwargs), function(*args, **kwargs))
-    assert [n.target for n in ft.symbolic_trace(model.encode).graph.find_nodes(op="call_module")] == ["linear"]
+    assert [n.target for n in ft.symbolic_trace(model.encode).graph.find_nodes(op="call_module")] == [
+        "linear"
+    ]
 
 
 def test_what_is_no_python_function_is_refused_with_advice() -> None:

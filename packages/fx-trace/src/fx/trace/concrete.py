@@ -82,11 +82,9 @@ def specialise(
 
 def _assert_same(name: str, x: object, out: Any, record: Callable[..., Any]) -> None:
     if x is None:
-        record(
-            assert_is_none, (out, f"{name} has been specialized to have value None but got another value")
-        )
+        record(assert_is_none, (out, f"{name} has been specialized to have value None but got another value"))
     elif isinstance(x, (*_COMPARABLE, enum.Enum)):
-        message = f"{name} has been specialized to have value {x} but got another value"
+        message = f"{name} has been specialized to have value {x!s} but got another value"
         record(torch._assert, (out == x, message))
     else:
         warnings.warn(

@@ -11,8 +11,8 @@ from functools import partial
 from typing import Any, ClassVar, Final, cast
 
 import torch
-from fx.ir import Argument, Graph, Node, Target
 
+from fx.ir import Argument, Graph, Node, Target
 from fx.trace.errors import NodeError
 from fx.trace.plan import Plan, Step, last_uses, load, plan_of
 

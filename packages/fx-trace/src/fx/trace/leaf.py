@@ -16,6 +16,4 @@ def is_library_module(module: torch.nn.Module) -> bool:
 
     Source: seed 003, "Leaf modules".
     """
-    return type(module).__module__.startswith(_LIBRARY) and not isinstance(
-        module, torch.nn.Sequential
-    )
+    return type(module).__module__.startswith(_LIBRARY) and not isinstance(module, torch.nn.Sequential)

@@ -52,9 +52,7 @@ class Patches:
     def __init__(self) -> None:
         self._held: dict[tuple[int, str], None] = {}
 
-    def replace(
-        self, place: dict[str, Any] | type, name: str, make: Callable[[Any], Any]
-    ) -> None:
+    def replace(self, place: dict[str, Any] | type, name: str, make: Callable[[Any], Any]) -> None:
         """Replace ``place``'s ``name`` by ``make(original)`` until the context is left.
 
         A name that a namespace does not hold is taken from builtins, and removed again at the end. What another trace has already

@@ -13,15 +13,14 @@ from __future__ import annotations
 
 import copy
 import dataclasses
-import enum
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import BuiltinFunctionType, FunctionType, MethodDescriptorType
 from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeAlias, cast
 
 import torch
-from fx.ir import Argument, Graph, Node, Op, Target
 
+from fx.ir import Argument, Graph, Node, Op, Target
 from fx.trace.errors import (
     ArgumentTypeError,
     ControlFlowError,
@@ -32,11 +31,20 @@ from fx.trace.errors import (
 )
 from fx.trace.instruction import asserts, instruction_name, unpacked_length
 from fx.trace.location import Location, location_of_user, stack_of_user, user_frame
+from fx.trace.lowering import LEAVES, RULES, lower_by_shape
 from fx.trace.mutation import mutates_arguments
 from fx.trace.operators import Operators
 from fx.trace.scope import Scope
 
-__all__ = ["Attribute", "GraphAppendingTracer", "ParameterProxy", "Proxy", "TracerBase", "assert_fn", "tracer_in"]
+__all__ = [
+    "Attribute",
+    "GraphAppendingTracer",
+    "ParameterProxy",
+    "Proxy",
+    "TracerBase",
+    "assert_fn",
+    "tracer_in",
+]
 
 ModuleStack: TypeAlias = dict[str, tuple[str, type]]
 
@@ -113,7 +121,9 @@ class TracerBase:
         """
         if self.check_mutable_operations and kind in ("call_function", "call_method"):
             self._refuse_mutation(kind, target, kwargs)
-        node = self.graph.create_node(kind, target, args, cast("dict[str, Argument]", kwargs), name, type_expr)
+        node = self.graph.create_node(
+            kind, target, args, cast("dict[str, Argument]", kwargs), name, type_expr
+        )
         scope = self.scope
         self.node_name_to_scope[node.name] = (scope.module_path, scope.module_type)
         if self.module_stack:
@@ -172,14 +182,11 @@ class TracerBase:
         """
         if self._lowers_plainly:
             args = tuple(
-                [
-                    a.node if type(a) is Proxy else a if type(a) in _LEAVES else self.create_arg(a)
-                    for a in args
-                ]
+                [a.node if type(a) is Proxy else a if type(a) in LEAVES else self.create_arg(a) for a in args]
             )
             if kwargs:
                 kwargs = {
-                    key: a.node if type(a) is Proxy else a if type(a) in _LEAVES else self.create_arg(a)
+                    key: a.node if type(a) is Proxy else a if type(a) in LEAVES else self.create_arg(a)
                     for key, a in kwargs.items()
                 }
         else:
@@ -204,8 +211,10 @@ class TracerBase:
         Raises:
             ArgumentTypeError: nothing of this type can be an argument.
         """
-        rule = _RULES.get(type(a))
-        return _lower_by_shape(self, a) if rule is None else rule(self, a)
+        rule = RULES.get(type(a))
+        if rule is not None:
+            return rule(self, a)
+        return a.node if isinstance(a, Proxy) else lower_by_shape(self, a)
 
     create_arg.lowers_plainly = True  # type: ignore[attr-defined]  # read by __init_subclass__
 
@@ -286,7 +295,7 @@ class Proxy(Operators["Proxy"]):
 
     if TYPE_CHECKING:
         node: Node
-        tracer: TracerBase  # type: ignore[assignment]  # the slot takes the place of the property
+        tracer: TracerBase
 
     def __init__(self, node: Node, tracer: TracerBase | None = None) -> None:
         _set_node(self, node)
@@ -457,41 +466,50 @@ class ParameterProxy(Proxy):
     Source: torch.fx ``ParameterProxy``.
     """
 
-    __slots__ = ("name", "param")
+    __slots__ = ("_param", "name")
+
+    if TYPE_CHECKING:
+        _param: torch.Tensor
+        name: str
 
     def __init__(self, tracer: TracerBase, node: Node, name: str, param: torch.nn.Parameter) -> None:
         super().__init__(node, tracer)
         object.__setattr__(self, "name", name)
-        object.__setattr__(self, "param", param)
+        object.__setattr__(self, "_param", param)
 
     def __repr__(self) -> str:
         return f"ParameterProxy({self.name})"
 
     @property
+    def param(self) -> torch.Tensor:
+        """The real parameter."""
+        return self._param
+
+    @property
     def shape(self) -> torch.Size:
         """The parameter's shape."""
-        return self.param.shape
+        return self._param.shape
 
     @property
     def ndim(self) -> int:
         """The parameter's number of dimensions."""
-        return self.param.ndim
+        return self._param.ndim
 
     def size(self, dim: int | None = None) -> torch.Size | int:
         """The parameter's shape, or one entry of it."""
-        return self.param.size() if dim is None else self.param.size(dim)
+        return self._param.size() if dim is None else self._param.size(dim)
 
     def dim(self) -> int:
         """The parameter's number of dimensions."""
-        return self.param.dim()
+        return self._param.dim()
 
     def numel(self) -> int:
         """The parameter's number of elements."""
-        return self.param.numel()
+        return self._param.numel()
 
     def nelement(self) -> int:
         """The parameter's number of elements."""
-        return self.param.nelement()
+        return self._param.nelement()
 
 
 _RECORDED_CLASSES: Final = frozenset({Proxy, Attribute, ParameterProxy})
@@ -522,7 +540,7 @@ def _method_name(function: Callable[..., Any]) -> str:
 def tracer_in(values: Iterable[Any]) -> TracerBase | None:
     """The tracer of the first traced value in ``values``, at any depth of containers and data classes; None if there is none."""
     for value in values:
-        if type(value) in _LEAVES:
+        if type(value) in LEAVES:
             continue
         if isinstance(value, Proxy):
             return value.tracer
@@ -549,102 +567,4 @@ def _conversion(value: Proxy, function: str) -> ConversionError:
     )
 
 
-def _as_is(tracer: TracerBase, a: Any) -> Argument:
-    return cast("Argument", a)
-
-
-def _lower_proxy(tracer: TracerBase, a: Proxy) -> Argument:
-    return a.node
-
-
-def _lower_tuple(tracer: TracerBase, a: tuple[Any, ...]) -> Argument:
-    return tuple([tracer.create_arg(element) for element in a])
-
-
-def _lower_list(tracer: TracerBase, a: list[Any]) -> Argument:
-    return [tracer.create_arg(element) for element in a]
-
-
-def _lower_dict(tracer: TracerBase, a: Mapping[Any, Any]) -> Argument:
-    lowered: dict[str, Argument] = {}
-    for key, value in a.items():
-        if type(key) is not str:
-            _refuse_traced_key(key)
-        lowered[key] = tracer.create_arg(value)
-    return lowered
-
-
-def _refuse_traced_key(key: object) -> None:
-    if isinstance(key, (Proxy, Node)) or (
-        isinstance(key, (tuple, frozenset)) and any(isinstance(part, (Proxy, Node)) for part in key)
-    ):
-        raise ArgumentTypeError(
-            f"Keys for dictionaries used as an argument cannot contain a traced value. Got key: {key!r}. Use a plain key.",
-            location_of_user(),
-        )
-
-
-def _lower_slice(tracer: TracerBase, a: slice) -> Argument:
-    return slice(tracer.create_arg(a.start), tracer.create_arg(a.stop), tracer.create_arg(a.step))
-
-
-def _lower_by_shape(tracer: TracerBase, a: Any) -> Argument:
-    """Lower what the table of exact types does not name: subclasses, data classes, enumerations, self-lowering objects."""
-    if isinstance(a, Proxy):
-        return a.node
-    if hasattr(a, "__fx_create_arg__"):
-        return cast("Argument", a.__fx_create_arg__(tracer))
-    if isinstance(a, torch.Size):
-        return cast("Argument", a)
-    if isinstance(a, tuple):
-        elements = [tracer.create_arg(element) for element in a]
-        return cast("Argument", type(a)(*elements) if hasattr(a, "_fields") else type(a)(elements))
-    if isinstance(a, list):
-        return _lower_list(tracer, a)
-    if isinstance(a, Mapping):
-        return _lower_dict(tracer, a)
-    if dataclasses.is_dataclass(a) and not isinstance(a, type):
-        fields = {
-            field.name: tracer.create_arg(getattr(a, field.name)) for field in dataclasses.fields(a) if field.init
-        }
-        return tracer.create_node("call_function", type(a), (), fields)
-    if isinstance(a, (*_LEAF_BASES, enum.Enum)):
-        return cast("Argument", a)
-    raise ArgumentTypeError(
-        f"argument of type: {type(a)} cannot be held by a graph. Pass its parts (numbers, strings, tensors, containers of "
-        "these), make it a data class, give it __fx_create_arg__(tracer), or override Tracer.create_arg.",
-        location_of_user(),
-    )
-
-
-_LEAF_BASES: Final = (
-    str,
-    int,
-    float,
-    bool,
-    complex,
-    bytes,
-    torch.dtype,
-    torch.Tensor,
-    torch.device,
-    torch.memory_format,
-    torch.layout,
-    torch.SymInt,
-    torch.SymFloat,
-    torch.SymBool,
-    torch._ops.OpOverload,
-    torch._ops.HigherOrderOperator,
-)
-_LEAVES: Final = frozenset(
-    {str, int, float, bool, complex, bytes, torch.dtype, torch.device, torch.memory_format, torch.layout}
-    | {type(None), type(...), torch._ops.OpOverload, torch._ops.HigherOrderOperator, Node}
-)
-_RULES: Final[dict[type, Callable[[TracerBase, Any], Argument]]] = {
-    **{leaf: _as_is for leaf in _LEAVES},
-    Proxy: _lower_proxy,
-    tuple: _lower_tuple,
-    list: _lower_list,
-    dict: _lower_dict,
-    slice: _lower_slice,
-    range: _as_is,
-}
+RULES[Proxy] = lambda tracer, proxy: proxy.node

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 import torch.utils._pytree as pytree
+
 from fx.codegen import PyTreeCodeGen, PyTreeInfo
 from fx.ir import Graph
 

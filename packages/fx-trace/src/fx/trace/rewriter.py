@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeAlias
 
 import torch
+
 from fx.codegen import GraphModule
 from fx.ir import Argument, Graph, Node, map_aggregate
 from fx.ir.match import Match as FoundMatch
 from fx.ir.match import Rewrite, RewriteError, rewrite
-
 from fx.trace.tracer import Tracer
 
 __all__ = ["InternalMatch", "Match", "ReplacedPatterns", "replace_pattern", "replace_pattern_with_filters"]

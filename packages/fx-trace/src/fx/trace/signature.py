@@ -124,7 +124,9 @@ def taking_all_by_position(function: FunctionType) -> FunctionType:
     return copy
 
 
-def positional_call(root_fn: Callable[..., Any], analysed: FunctionType, parameters: Parameters) -> Callable[..., Any]:
+def positional_call(
+    root_fn: Callable[..., Any], analysed: FunctionType, parameters: Parameters
+) -> Callable[..., Any]:
     """Something that calls ``root_fn`` with one positional argument for each parameter of ``analysed``.
 
     Raises:
@@ -166,7 +168,9 @@ def plain_function(root: Callable[..., Any]) -> tuple[FunctionType, tuple[Any, .
             bound = (*function.args, *bound)
             keywords = {**function.keywords, **keywords}
             function = function.func
-        elif isinstance(getattr(type(function), "__call__", None), FunctionType) and not isinstance(function, type):
+        elif not isinstance(function, type) and isinstance(
+            inspect.getattr_static(type(function), "__call__", None), FunctionType
+        ):
             bound = (function, *bound)
             function = type(function).__call__
         else:
@@ -185,5 +189,7 @@ def undecorated(function: Callable[..., Any]) -> FunctionType:
     """
     found = inspect.unwrap(function)
     if not isinstance(found, FunctionType):
-        raise RootError(f"{function!r} wraps {found!r}, which is not a Python function and has no parameters to read.")
+        raise RootError(
+            f"{function!r} wraps {found!r}, which is not a Python function and has no parameters to read."
+        )
     return found

@@ -15,9 +15,9 @@ from typing import Any, Final, cast
 
 import torch
 import torch.utils._pytree as pytree
+
 from fx.codegen import GraphModule
 from fx.ir import Argument, Graph
-
 from fx.trace.active import activated, patch_modules
 from fx.trace.attributes import AttributeNames
 from fx.trace.concrete import PHWithMeta, specialise
@@ -50,6 +50,9 @@ class Tracer(TracerBase):
     """
 
     root: torch.nn.Module
+    _parameter_proxies: dict[str, Proxy]
+    _patches: Patches | None
+    _names: AttributeNames | None
 
     def __init__(
         self,
@@ -72,9 +75,8 @@ class Tracer(TracerBase):
 
     def __new__(cls, *args: object, **kwargs: object) -> Tracer:
         self = cast("Tracer", super().__new__(cls))
-        self._parameter_proxies: dict[str, Proxy] = {}
-        self._patches: Patches | None = None
-        self._names: AttributeNames | None = None
+        self._parameter_proxies = {}
+        self._patches = self._names = None
         return self
 
     @property
@@ -310,9 +312,10 @@ class Tracer(TracerBase):
                 if len(bound) <= 1 and not keywords and (not bound or bound[0] is self.root)
                 else self._placeholders(function, bound, keywords, concrete_args)
             )
-            with Patches() as self._patches, activated(self):
-                patch_modules(self._patches)
-                patch_wrapped_names(self._patches)
+            with Patches() as patches, activated(self):
+                self._patches = patches
+                patch_modules(patches)
+                patch_wrapped_names(patches)
                 self._autowrap(function.__globals__)
                 for module in self._autowrap_search:
                     self._autowrap(vars(module))
@@ -346,7 +349,7 @@ class Tracer(TracerBase):
             function, bound, keywords = plain_function(root)
             owner = bound[0] if bound else None
             self.root = owner if isinstance(owner, torch.nn.Module) else torch.nn.Module()
-        self.root_module_name = self.root._get_name()
+        self.root_module_name = type(self.root).__name__
         self._names = AttributeNames(self.root)
         self.submodule_paths = {module: name for name, module in self.root.named_modules()}
         return function, bound, keywords

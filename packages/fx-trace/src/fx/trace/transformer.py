@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final, cast
 
 import torch
+
 from fx.codegen import GraphModule
 from fx.ir import Argument, Graph, Node, Op, Target
-
 from fx.trace.interpreter import Interpreter
 from fx.trace.proxy import Proxy
 from fx.trace.tracer import Tracer
@@ -126,7 +126,7 @@ class Transformer(Interpreter):
 
     def transform(self) -> GraphModule:
         """Run on traced values and make the new module."""
-        old = cast("torch.nn.Module", self.module)
+        old = self.module
         result = self.run(enable_io_processing=False)
         outputs = self.graph.find_nodes(op="output")
         if outputs:

@@ -7,10 +7,10 @@ asked for. The results become buffers of the module. A later change of a folded 
 from __future__ import annotations
 
 import torch
+
 from fx.codegen import GraphModule
 from fx.ir import Node
 from fx.ir.effects import effects_of_node
-
 from fx.trace.interpreter import Interpreter
 from fx.trace.passes.base import PassResult
 

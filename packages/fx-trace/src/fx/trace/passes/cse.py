@@ -11,7 +11,6 @@ from typing import Any
 from fx.codegen import GraphModule
 from fx.ir import Graph, Node
 from fx.ir.effects import effects_of_node
-
 from fx.trace.passes.base import PassResult
 
 __all__ = ["eliminate_common_subexpressions"]

@@ -6,15 +6,12 @@ from collections.abc import Callable
 
 from fx.codegen import GraphModule
 from fx.ir import Node
-
 from fx.trace.passes.base import PassResult
 
 __all__ = ["eliminate_dead_code"]
 
 
-def eliminate_dead_code(
-    gm: GraphModule, is_impure_node: Callable[[Node], bool] | None = None
-) -> PassResult:
+def eliminate_dead_code(gm: GraphModule, is_impure_node: Callable[[Node], bool] | None = None) -> PassResult:
     """Erase dead nodes.
 
     Args:

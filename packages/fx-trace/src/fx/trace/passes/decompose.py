@@ -7,7 +7,6 @@ from typing import Any
 
 from fx.codegen import GraphModule
 from fx.ir import Argument, Graph, Node
-
 from fx.trace.passes.base import PassResult
 from fx.trace.plan import load
 from fx.trace.proxy import Proxy

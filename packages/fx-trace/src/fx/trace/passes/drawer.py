@@ -10,7 +10,6 @@ from typing import Final, final
 
 from fx.codegen import GraphModule
 from fx.ir import Node, format_argument
-
 from fx.trace.passes.shape_prop import TensorMetadata
 
 __all__ = ["GraphDrawer", "GraphvizMissing"]
@@ -77,7 +76,9 @@ class GraphDrawer:
         program = shutil.which("dot")
         if program is None:
             raise GraphvizMissing("SVG needs the program `dot` of Graphviz: install graphviz, or use dot().")
-        done = subprocess.run([program, "-Tsvg"], input=self.dot(), capture_output=True, text=True, check=True)
+        done = subprocess.run(
+            [program, "-Tsvg"], input=self.dot(), capture_output=True, text=True, check=True
+        )
         return done.stdout
 
     def write(self, path: Path) -> None:

@@ -6,11 +6,11 @@ from collections import Counter
 from typing import Any, Final
 
 import torch
-from fx.codegen import GraphModule
-from fx.ir import Node
 from torch import nn
 from torch.nn.utils.fusion import fuse_conv_bn_eval, fuse_linear_bn_eval
 
+from fx.codegen import GraphModule
+from fx.ir import Node
 from fx.trace.passes.base import PassResult
 
 __all__ = ["fuse_conv_bn"]

@@ -12,11 +12,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, final
 
-import torch.utils._pytree as pytree
 import torch
+import torch.utils._pytree as pytree
+
 from fx.codegen import GraphModule
 from fx.ir import Node
-
 from fx.trace.interpreter import Interpreter
 from fx.trace.passes.subgraph import extract_subgraph
 
@@ -59,7 +59,9 @@ class _Recorder(Interpreter):
 
 
 def _copy(value: Any) -> Any:
-    return pytree.tree_map(lambda leaf: leaf.detach().clone() if isinstance(leaf, torch.Tensor) else leaf, value)
+    return pytree.tree_map(
+        lambda leaf: leaf.detach().clone() if isinstance(leaf, torch.Tensor) else leaf, value
+    )
 
 
 def minimise(

@@ -7,9 +7,9 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, cast
 
 import torch
+
 from fx.codegen import GraphModule
 from fx.ir import Node
-
 from fx.trace.passes.base import PassResult
 
 __all__ = ["ArgsKwargsPair", "normalize_arguments", "normalized_arguments", "signatures_of"]
@@ -70,12 +70,14 @@ def signatures_of(function: Callable[..., Any]) -> list[inspect.Signature]:
     if isinstance(function, torch._ops.OpOverload):
         return _of_schemas([function._schema])
     if isinstance(function, torch._ops.OpOverloadPacket):
-        return _of_schemas([getattr(function, name)._schema for name in function.overloads()])
+        overloads: Callable[[], list[str]] = function.overloads
+        return _of_schemas([getattr(function, name)._schema for name in overloads()])
     try:
         return [inspect.signature(function)]
     except (TypeError, ValueError):
         pass
-    name = torch.jit._builtins._find_builtin(function)
+    find: Callable[[Callable[..., Any]], str | None] = torch.jit._builtins._find_builtin
+    name = find(function)
     return _of_schemas(torch._C._jit_get_schemas_for_operator(name)) if name else []
 
 

@@ -14,7 +14,6 @@ from typing import final
 
 from fx.codegen import GraphModule
 from fx.ir import Node
-
 from fx.trace.passes.base import PassResult
 from fx.trace.passes.subgraph import fuse_subgraph
 
@@ -70,7 +69,9 @@ class CapabilityBasedPartitioner:
             units: list[Node | Partition] = [part_of.get(used, used) for used in inputs]
             joined: Partition | None = None
             if not node.is_impure() and self._is_supported(modules, node):
-                joined = next((u for u in units if isinstance(u, Partition) and _can_join(u, units, needs)), None)
+                joined = next(
+                    (u for u in units if isinstance(u, Partition) and _can_join(u, units, needs)), None
+                )
                 if joined is None:
                     joined = Partition(len(partitions))
                     partitions.append(joined)

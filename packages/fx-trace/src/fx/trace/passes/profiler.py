@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any, final
 
 import torch
-from fx.ir import Node
 from tabulate import tabulate
 
+from fx.ir import Node
 from fx.trace.interpreter import Interpreter
 
 __all__ = ["NodeTime", "Profiler"]
@@ -110,4 +110,6 @@ class Profiler(Interpreter):
 
 
 def _target(node: Node) -> str:
-    return node.target if isinstance(node.target, str) else getattr(node.target, "__name__", repr(node.target))
+    return (
+        node.target if isinstance(node.target, str) else getattr(node.target, "__name__", repr(node.target))
+    )

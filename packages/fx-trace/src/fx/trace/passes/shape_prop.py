@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 
 import torch
 import torch.utils._pytree as pytree
-from fx.ir import Node
 from torch._subclasses.fake_tensor import FakeTensorMode
 
+from fx.ir import Node
 from fx.trace.interpreter import Interpreter
 
 __all__ = ["ShapeProp", "TensorMetadata", "tensor_metadata"]
@@ -96,7 +96,9 @@ class ShapeProp(Interpreter):
                 return tensor_metadata(value)
             return value
 
-        described = describe(result) if isinstance(result, torch.Tensor) else pytree.tree_map(describe, result)
+        described = (
+            describe(result) if isinstance(result, torch.Tensor) else pytree.tree_map(describe, result)
+        )
         if found:
             n.meta["tensor_meta"] = described
         if self.fake_mode is not None:

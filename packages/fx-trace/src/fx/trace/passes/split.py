@@ -10,9 +10,9 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
+
 from fx.codegen import GraphModule
 from fx.ir import Graph, Node
-
 from fx.trace.passes.subgraph import Subgraph, extract_subgraph
 
 __all__ = ["split_module"]

@@ -112,7 +112,9 @@ def _require_movable(inside: set[Node]) -> None:
     node = first
     while node is not last:
         if node not in inside and node.op != "placeholder" and node.is_impure():
-            raise ValueError(f"{node.name} has effects and stands between the nodes: they cannot become one call.")
+            raise ValueError(
+                f"{node.name} has effects and stands between the nodes: they cannot become one call."
+            )
         if node not in inside and any(used in inside or used in depends for used in node.all_input_nodes):
             depends.add(node)
         node = node.next
@@ -137,4 +139,3 @@ def _move_users_behind(inside: set[Node]) -> None:
     for node in waiting:
         after.append(node)
         after = node
-
