@@ -10,6 +10,7 @@ from types import CellType, CodeType
 from typing import Any
 
 import torch
+from dynamo.eval._frame import EntryPoint, skip_code
 from dynamo.eval.breaks import ResumePoint, operand_count, pushes, resume_function, splits_at
 from dynamo.eval.breaks.split import BRANCHES
 from dynamo.eval.bytecode import Instruction, assemble, copy_instructions, create, live_before, remove_unreachable
@@ -279,7 +280,7 @@ class _Writer:
         call: list[Instruction] = []
         if self.output.calls:
             compiled, module = self.output.compile(self.backend, list(self.emit.outputs))
-            call = self._graph_call(compiled)
+            call = self._graph_call(_uncaptured(compiled) if self.needs_hook else compiled)
         instructions = [*_prologue(self.tx.instructions), *call, *self.emit.instructions, *self.original]
         _place(instructions, self.code.co_firstlineno)
         remove_unreachable(instructions)
@@ -302,6 +303,15 @@ class _Writer:
         sink.call(len(self.output.inputs))
         sink.add(create.store_fast(RESULTS))
         return sink.instructions
+
+
+def _uncaptured(compiled: Callable[..., Any]) -> Callable[..., Any]:
+    """The compiled graph, which must not be captured itself while the hook is on for what follows it."""
+    code = getattr(compiled, "__code__", None)
+    if isinstance(code, CodeType) and code.co_filename.startswith("<fx.codegen"):
+        skip_code(code)
+        return compiled
+    return EntryPoint(compiled, None)
 
 
 def _loading(name: str) -> Instruction:

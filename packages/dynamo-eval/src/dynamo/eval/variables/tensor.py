@@ -174,7 +174,7 @@ def wrap_result(tx: Translator, node: Node, value: Any) -> VariableTracker:
         GraphBreak: a result that is neither tensor, literal nor a tuple or list of them.
     """
     if isinstance(value, torch.Tensor):
-        if not is_fake(value) or type(value).__torch_dispatch__ is not type(value).__torch_dispatch__:
+        if not is_fake(value):
             raise GraphBreak("a call that gave a tensor with data at capture")
         known = tx.output.tensors.get(id(value))
         if known is not None:

@@ -43,7 +43,7 @@ def graph_functions() -> dict[int, Any]:
                     found[id(value)] = value
             elif isinstance(value, types.BuiltinFunctionType) and (
                 value.__module__ in ("torch._C._nn", "torch._C._special", "torch._C._linalg", "torch._C._fft")
-                or value.__self__ is torch._C._VariableFunctions
+                or value is getattr(torch._C._VariableFunctions, name, None)
             ):
                 found[id(value)] = value
     for value in EXTRA:
