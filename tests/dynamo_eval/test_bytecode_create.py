@@ -16,8 +16,11 @@ def template(a: object, b: object) -> None:
     del c, d
 
 
-def run(body: Sequence[Instruction], *args: object, **tables: Sequence[str]) -> object:
-    code = assemble(template.__code__, [*make.function_prologue(**tables), *body], **tables)
+def run(
+    body: Sequence[Instruction], *args: object, cellvars: Sequence[str] = (), freevars: Sequence[str] = ()
+) -> object:
+    head = make.function_prologue(cellvars, freevars)
+    code = assemble(template.__code__, [*head, *body], cellvars=cellvars, freevars=freevars)
     cells = tuple(types.CellType(name) for name in code.co_freevars)
     return types.FunctionType(code, {"__builtins__": __builtins__, "g": 5}, closure=cells)(*args)
 

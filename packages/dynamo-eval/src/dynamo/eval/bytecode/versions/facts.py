@@ -124,14 +124,15 @@ class Facts:
     join: Mapping[tuple[str, ...], Join] = field(default_factory=dict)
 
 
+_INTERNAL = ("CACHE", "RESERVED", "ENTER_EXECUTOR")
+
+
 def native_opmap() -> dict[str, int]:
     """Real instructions of this interpreter: `dis.opmap` without pseudo-, instrumented and internal ones."""
     return {
         name: number
         for name, number in dis.opmap.items()
-        if number < 256
-        and not name.startswith("INSTRUMENTED_")
-        and name not in ("RESERVED", "ENTER_EXECUTOR")
+        if number < 256 and not name.startswith("INSTRUMENTED_") and name not in _INTERNAL
     }
 
 
