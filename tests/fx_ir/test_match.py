@@ -77,7 +77,7 @@ def build(function: Any, *names: str) -> Graph:
     return graph
 
 
-def add_relu(graph: Graph, a: Node, b: Node) -> Node:
+def add_relu(graph: Graph, a: Node, b: Node | int) -> Node:
     return graph.call_function(torch.relu, (graph.call_function(torch.add, (a, b)),))
 
 

@@ -10,6 +10,8 @@ from fx.ir._args import register_argument_type as register_argument_type
 from fx.ir._codegen import set_default_codegen as set_default_codegen
 from fx.ir._immutable import immutable_dict as immutable_dict
 from fx.ir._immutable import immutable_list as immutable_list
+from fx.ir._lists import InsertPoint as InsertPoint
+from fx.ir._lists import NodeList as NodeList
 from fx.ir._uses import Users as Users
 from fx.ir._version import __version__ as __version__
 from fx.ir.effects import Effects as Effects
@@ -33,8 +35,6 @@ from fx.ir.files import load as load
 from fx.ir.files import loads as loads
 from fx.ir.files import save as save
 from fx.ir.graph import Graph as Graph
-from fx.ir.graph import InsertPoint as InsertPoint
-from fx.ir.graph import NodeList as NodeList
 from fx.ir.names import Namespace as Namespace
 from fx.ir.node import Node as Node
 from fx.ir.printing.text import format_argument as format_argument

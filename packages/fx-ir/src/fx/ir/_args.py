@@ -9,9 +9,8 @@ argument, never the size of the graph.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from types import EllipsisType
-from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, TypeVar, cast
 
 from fx.ir._immutable import immutable_dict, immutable_list
 from fx.ir.errors import ArgumentError
@@ -43,8 +42,7 @@ KINDS: Final[dict[type, int]] = {
 """Class → kind, for the classes met so far."""
 
 
-@dataclass(frozen=True, slots=True)
-class ArgumentType(Generic[_T]):
+class ArgumentType(NamedTuple, Generic[_T]):
     """How the instances of one leaf class are printed and stored; see :func:`register_argument_type`."""
 
     cls: type[_T]

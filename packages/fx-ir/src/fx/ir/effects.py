@@ -11,8 +11,7 @@ from __future__ import annotations
 import builtins
 import operator
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
 from fx.ir._args import KINDS, LEAF, kind_of, nodes_in
 from fx.ir.targets import OpaqueTarget, find_target
@@ -24,8 +23,7 @@ if TYPE_CHECKING:
 _F = TypeVar("_F", bound=Callable[..., Any])
 
 
-@dataclass(frozen=True, slots=True)
-class Effects:
+class Effects(NamedTuple):
     """What a call does besides returning its value; the default is nothing.
 
     ``mutates`` holds the positions and the keywords of the arguments whose contents it changes; ``random`` says that

@@ -6,7 +6,6 @@ This module is light: ``msgspec`` and the codecs are imported when first used.
 from __future__ import annotations
 
 import os
-from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
 if TYPE_CHECKING:
@@ -41,7 +40,8 @@ def save(graph: Graph, file: str | os.PathLike[str] | BinaryIO) -> None:
     """Write ``graph`` to a path or an open binary file; raises as :func:`dumps`, before anything is written."""
     data = dumps(graph)
     if isinstance(file, str | os.PathLike):
-        Path(file).write_bytes(data)
+        with open(file, "wb") as stream:
+            stream.write(data)
     else:
         file.write(data)
 
@@ -49,5 +49,6 @@ def save(graph: Graph, file: str | os.PathLike[str] | BinaryIO) -> None:
 def load(file: str | os.PathLike[str] | BinaryIO) -> Graph:
     """Read a graph from a path or an open binary file; raises as :func:`loads`."""
     if isinstance(file, str | os.PathLike):
-        return loads(Path(file).read_bytes())
+        with open(file, "rb") as stream:
+            return loads(stream.read())
     return loads(file.read())

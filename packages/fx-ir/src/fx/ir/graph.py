@@ -10,16 +10,17 @@ Source: the torch.fx reference, section ``Graph``.
 from __future__ import annotations
 
 import copy
-import inspect
+import sys
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, Any, Final, Literal, cast, overload
+from typing import TYPE_CHECKING, Any, Final, Literal, cast, final, overload
 
-from fx.ir import _checks, _codegen
+from fx.ir import _checks, _codegen, _edits
 from fx.ir._args import KINDS, LEAF, SLICE, map_arg
 from fx.ir._immutable import EMPTY, immutable_dict
 from fx.ir._index import Index
+from fx.ir._lists import InsertPoint, NodeList
 from fx.ir._order import END, ERASED, GAP, label_between
 from fx.ir._uses import drop_use
 from fx.ir.errors import ForeignNodeError, NodeInUseError, NodeNameError, NoSuchNodeError
@@ -28,74 +29,27 @@ from fx.ir.node import Node, freeze_args, freeze_kwargs, inputs
 from fx.ir.types import OPS, Argument, CodeGen, Leaf, Listener, Op, Target, TransformCode
 
 if TYPE_CHECKING:
-    from types import TracebackType
+    pass
 
 _OPS: Final = frozenset(OPS)
-_NO_DEFAULT: Final = inspect.Signature.empty
 _new_node: Final = Node.__new__
 
 
-class NodeList:
-    """The nodes of a graph in order; live, and safe to edit while iterated, in both directions.
-
-    ``len`` is O(1), and so is ``in``.  An iterator standing on a node that is erased goes on behind (or in front of)
-    the place where that was.
-    """
-
-    __slots__ = ("_graph",)
-
-    def __init__(self, graph: Graph) -> None:
-        self._graph = graph
-
-    def __len__(self) -> int:
-        return self._graph._len
-
-    def __contains__(self, node: object) -> bool:
-        return isinstance(node, Node) and node.graph is self._graph and node._label < END
-
-    def __iter__(self) -> Iterator[Node]:
-        root = self._graph._root
-        node = root._next
-        while node is not root:
-            if node._label < END:
-                yield node
-            node = node._next
-
-    def __reversed__(self) -> Iterator[Node]:
-        root = self._graph._root
-        node = root._prev
-        while node is not root:
-            if node._label < END:
-                yield node
-            node = node._prev
+@final
+class _NoDefault:
+    """Says that a placeholder has no default value."""
 
     def __repr__(self) -> str:
-        return f"[{', '.join(node.name for node in self)}]"
+        return "NO_DEFAULT"
 
 
-class InsertPoint:
-    """Where a graph inserts; as a context manager, puts the earlier place back at the end."""
+NO_DEFAULT: Final = _NoDefault()
 
-    __slots__ = ("_earlier", "graph")
 
-    def __init__(self, graph: Graph, anchor: Node, behind: bool) -> None:
-        self.graph = graph
-        self._earlier = (graph._anchor, graph._behind)
-        graph._anchor, graph._behind = anchor, behind
-
-    def __enter__(self) -> InsertPoint:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        anchor, behind = self._earlier
-        while anchor._label >= ERASED:  # it was erased meanwhile: its place is between its neighbours
-            anchor = anchor._prev if behind else anchor._next
-        self.graph._anchor, self.graph._behind = anchor, behind
+def _is_empty(value: object) -> bool:
+    """Is it ``inspect.Signature.empty``?  Whoever has that has imported ``inspect``, which takes long."""
+    inspect = sys.modules.get("inspect")
+    return inspect is not None and value is inspect.Signature.empty
 
 
 class Graph:
@@ -307,15 +261,16 @@ class Graph:
             raise NodeNameError(f"{name!r} is no free name for a node")
         return self._insert(op, target, args, kwargs, found, candidate(name), type_expr, meta)
 
-    def placeholder(self, name: str, type_expr: Any | None = None, default_value: Leaf = _NO_DEFAULT) -> Node:
+    def placeholder(self, name: str, type_expr: Any | None = None, default_value: Leaf = NO_DEFAULT) -> Node:
         """An input of the function, with the parameter name ``name`` (``*args`` and ``**kwargs`` keep their stars).
 
         Args:
-            default_value: the parameter's default; ``inspect.Signature.empty`` says that it has none.
+            default_value: the parameter's default; ``inspect.Signature.empty``, like leaving it out, says that there is
+                none.
 
         Raises: as :meth:`create_node`.
         """
-        args = () if default_value is _NO_DEFAULT else (default_value,)
+        args = () if default_value is NO_DEFAULT or _is_empty(default_value) else (default_value,)
         return self.create_node("placeholder", name, args, type_expr=type_expr)
 
     def get_attr(self, qualified_name: str, type_expr: Any | None = None) -> Node:
@@ -447,36 +402,10 @@ class Graph:
             listener.node_erased(to_erase)
 
     def _rename(self, node: Node, name: str) -> None:
-        if name == node._name:
-            return
-        if not name.isidentifier() or name in RESERVED:
-            raise NodeNameError(
-                f"node {node} cannot be named {name!r}: that is no free Python identifier", node
-            )
-        other = self._names.get(name)
-        if other is not None:
-            raise NodeNameError(f"node {node} cannot be named {name!r}: another node is", node, other)
-        self._names[node._name] = None
-        self._names[name] = node
-        node._name = name
-        self._tell_changed(node, "name")
+        _edits.rename(self, node, name)
 
     def _retarget(self, node: Node, op: Op, target: Target) -> None:
-        _checks.operation(op, target)
-        parameter = None
-        if op == "placeholder":
-            parameter = _checks.placeholder(cast("str", target), self._placeholders, node)
-        if self._index is not None:
-            self._index.remove(node)
-        if node._op == "placeholder":
-            del self._placeholders[cast("str", node._target).lstrip("*")]
-        if parameter is not None:
-            self._placeholders[parameter] = node
-        changed = "op" if op != node._op else "target"
-        node._op, node._target = op, target
-        if self._index is not None:
-            self._index.add(node)
-        self._tell_changed(node, changed)
+        _edits.retarget(self, node, op, target)
 
     # -- copying --------------------------------------------------------------------------------------------------
 

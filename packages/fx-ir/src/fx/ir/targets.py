@@ -8,7 +8,6 @@ Looking a name up again reads ``sys.modules`` only; :class:`OpaqueTarget` stands
 from __future__ import annotations
 
 import importlib
-import inspect
 import sys
 from collections.abc import Callable
 from typing import Any, Final, NoReturn
@@ -111,12 +110,20 @@ def find_target(name: str) -> Callable[..., Any] | None:
         if found is None:
             continue
         for part in parts[cut:]:
-            # Only what lies there: an attribute hook of a module (PEP 562) could import.
-            found = inspect.getattr_static(found, part, None)
+            found = _attribute(found, part)
         if isinstance(found, staticmethod | classmethod):
             found = found.__func__
         if callable(found):
             return found  # type: ignore[no-any-return]  # callable() of Any stays Any
+    return None
+
+
+def _attribute(owner: Any, name: str) -> Any:
+    """What lies in ``owner`` under ``name``, without asking attribute hooks (PEP 562), which could import."""
+    for cls in type.mro(owner) if isinstance(owner, type) else (owner,):
+        found = getattr(cls, "__dict__", {}).get(name)
+        if found is not None:
+            return found
     return None
 
 
@@ -169,6 +176,8 @@ def _search(target: Callable[..., Any], name: str) -> str:
 
 def _name_of_lambda(target: Callable[..., Any]) -> str:
     """What a lambda is assigned to where it is written, if its source is at hand."""
+    import inspect
+
     try:
         text = inspect.getsource(target)
     except (OSError, TypeError):
