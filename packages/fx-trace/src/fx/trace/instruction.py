@@ -41,13 +41,14 @@ def unpacked_length(frame: FrameType) -> int | None:
 def asserts(frame: FrameType) -> bool:
     """Whether the truth value that ``frame`` asks for decides an ``assert``.
 
-    An assert compiles to a jump over the raising code; 3.13 first turns the value into a bool with TO_BOOL.
+    An assert compiles to a jump over the raising code; on 3.13 the value becomes a bool one instruction earlier, in TO_BOOL or in
+    COMPARE_OP.
     """
     present = _present(frame)
     if present is None:
         return False
     instructions, index = present
-    if instructions[index].opname == "TO_BOOL":
+    if not instructions[index].opname.endswith("IF_TRUE"):
         index += 1
     jump, raising = instructions[index : index + 2]
     return jump.opname.endswith("IF_TRUE") and raising.opname == "LOAD_ASSERTION_ERROR"

@@ -42,7 +42,7 @@ def extract_subgraph(gm: GraphModule, nodes: Iterable[Node], name: str = "Subgra
     Raises:
         ValueError: ``nodes`` is empty, or holds a placeholder, the output or a node of another graph.
     """
-    inside = set(nodes)
+    inside = dict.fromkeys(nodes)
     bad = [n for n in inside if n.graph is not gm.graph or n.op in ("placeholder", "output")]
     if bad or not inside:
         raise ValueError(
