@@ -85,7 +85,10 @@ def shapes(count: int) -> list[tuple[Any, ...]]:
     """Pairs of float tensors that differ in rank or dtype, so that each needs a capture of its own."""
     dtypes = [torch.float32, torch.float64, torch.int32, torch.int64]
     return [
-        (torch.ones((2,) * (1 + n // 4), dtype=dtypes[n % 4]), torch.ones((2,) * (1 + n // 4), dtype=dtypes[n % 4]))
+        (
+            torch.ones((2,) * (1 + n // 4), dtype=dtypes[n % 4]),
+            torch.ones((2,) * (1 + n // 4), dtype=dtypes[n % 4]),
+        )
         for n in range(count)
     ]
 
@@ -114,7 +117,9 @@ def measure(case: Case, impl: str) -> dict[str, float]:
     """Minimum per implementation over interleaved rounds."""
     functions: dict[str, Function] = {"eager": case.function}
     if impl in ("ours", "both"):
-        functions["ours"] = capture(fresh(case.function), lambda *args: (args[0] + args[1],), case.calls, case.needs_hook)
+        functions["ours"] = capture(
+            fresh(case.function), lambda *args: (args[0] + args[1],), case.calls, case.needs_hook
+        )
     if impl in ("torch", "both"):
         torch._dynamo.reset()
         torch._dynamo.config.recompile_limit = 64

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from dynamo.eval import _frame
-from tests.oracle.substitute import Substitutes, guarded, hooked
+from tests.oracle.substitute import Guards, Substitutes, always, guarded, hooked
 
 
 @pytest.fixture(autouse=True)
@@ -248,6 +248,10 @@ def test_a_capture_of_other_shape_is_refused() -> None:
         callback.put(add, guarded(wrong))
         with hooked(callback), pytest.raises(TypeError, match="new code of add has other arguments"):
             add(1, 2)
+    callback = Substitutes()
+    callback.put(add, _frame.GuardedCode(add.__code__, Guards(always)))
+    with hooked(callback), pytest.raises(ValueError, match="new code, not the code of add itself"):
+        add(1, 2)
     assert add(1, 2) == 3 and _frame.cache_entries(add.__code__) == []
 
 

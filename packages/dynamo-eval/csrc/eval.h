@@ -50,8 +50,8 @@ struct de_Runner {
 
 extern PyTypeObject *de_GuardedType;
 PyTypeObject *de_guarded_type(PyObject *module);
-/* Raise TypeError unless the capture can stand in for `original`. 0 or -1. */
-int de_guarded_fits(de_Guarded *self, PyCodeObject *original);
+/* Raise unless the capture can stand in for `original`; from then on the hook lets its code alone. 0 or -1. */
+int de_guarded_admit(de_Guarded *self, PyCodeObject *original);
 /* The capture left its cache for good: drop functions made for it. */
 void de_guarded_retire(de_Guarded *self);
 

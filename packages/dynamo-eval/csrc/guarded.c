@@ -27,17 +27,6 @@ guarded_flatten(PyCodeObject *code)
     return (PyCodeObject *)flat;
 }
 
-static int
-guarded_mark_plain(PyCodeObject *code)
-{
-    de_Cache *cache = de_cache_ensure(code);
-    if (cache == NULL) {
-        return -1;
-    }
-    cache->plain = 1;
-    return 0;
-}
-
 /* Attribute, or NULL without error when there is none or it is None. -1 on other errors. */
 static int
 guarded_lookup(PyObject *object, const char *name, PyObject **value)
@@ -99,8 +88,7 @@ guarded_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
     self->reason = Py_NewRef(reason);
     self->code = (PyCodeObject *)Py_NewRef(code);
     self->flat = guarded_flatten(self->code);
-    if (self->flat == NULL || guarded_mark_plain(self->code) < 0 || guarded_mark_plain(self->flat) < 0 ||
-        guarded_set_guards(self, manager) < 0) {
+    if (self->flat == NULL || guarded_set_guards(self, manager) < 0) {
         Py_DECREF(self);
         return NULL;
     }
@@ -168,33 +156,57 @@ guarded_dealloc(PyObject *op)
 
 /* ---- does it fit ---- */
 
-int
-de_guarded_fits(de_Guarded *self, PyCodeObject *original)
+static int
+guarded_mark_plain(PyCodeObject *code)
 {
-    PyCodeObject *code = self->code;
-    const int shape = CO_VARARGS | CO_VARKEYWORDS | DE_GENERATOR_FLAGS;
-    Py_ssize_t arguments = de_code_arguments(original);
-    int fits = (code->co_flags & shape) == (original->co_flags & shape) &&
-               code->co_argcount == original->co_argcount &&
-               code->co_kwonlyargcount == original->co_kwonlyargcount && code->co_nfreevars == original->co_nfreevars;
-    for (Py_ssize_t i = 0; fits && i < arguments; i++) {
-        fits = PyUnicode_Compare(PyTuple_GET_ITEM(code->co_localsplusnames, i),
-                                 PyTuple_GET_ITEM(original->co_localsplusnames, i)) == 0;
-    }
-    for (Py_ssize_t i = 1; fits && i <= original->co_nfreevars; i++) {
-        fits = PyUnicode_Compare(PyTuple_GET_ITEM(code->co_localsplusnames, code->co_nlocalsplus - i),
-                                 PyTuple_GET_ITEM(original->co_localsplusnames, original->co_nlocalsplus - i)) == 0;
-    }
-    if (PyErr_Occurred()) {
+    de_Cache *cache = de_cache_ensure(code);
+    if (cache == NULL) {
         return -1;
     }
-    if (!fits) {
+    cache->plain = 1;
+    return 0;
+}
+
+static int
+guarded_same_names(PyCodeObject *code, Py_ssize_t first, PyCodeObject *original, Py_ssize_t original_first,
+                   Py_ssize_t count)
+{
+    for (Py_ssize_t i = 0; i < count; i++) {
+        if (PyUnicode_Compare(PyTuple_GET_ITEM(code->co_localsplusnames, first + i),
+                              PyTuple_GET_ITEM(original->co_localsplusnames, original_first + i)) != 0) {
+            return 0;
+        }
+    }
+    return 1;
+}
+
+/* Whether both codes have the same arguments, free variables and kind. */
+static int
+guarded_same_shape(PyCodeObject *code, PyCodeObject *original)
+{
+    const int kind = CO_VARARGS | CO_VARKEYWORDS | DE_GENERATOR_FLAGS;
+    int free = original->co_nfreevars;
+    return (code->co_flags & kind) == (original->co_flags & kind) && code->co_argcount == original->co_argcount &&
+           code->co_kwonlyargcount == original->co_kwonlyargcount && code->co_nfreevars == free &&
+           guarded_same_names(code, 0, original, 0, de_code_arguments(original)) &&
+           guarded_same_names(code, code->co_nlocalsplus - free, original, original->co_nlocalsplus - free, free);
+}
+
+int
+de_guarded_admit(de_Guarded *self, PyCodeObject *original)
+{
+    if (self->code == original) {
+        PyErr_Format(PyExc_ValueError, "a GuardedCode holds new code, not the code of %U itself",
+                     original->co_qualname);
+        return -1;
+    }
+    if (!guarded_same_shape(self->code, original)) {
         PyErr_Format(PyExc_TypeError,
                      "the new code of %U has other arguments, free variables or generator flags than the original",
                      original->co_qualname);
         return -1;
     }
-    return 0;
+    return guarded_mark_plain(self->code) < 0 || guarded_mark_plain(self->flat) < 0 ? -1 : 0;
 }
 
 /* ---- what Python sees ---- */

@@ -124,7 +124,7 @@ hook_accept(PyCodeObject *code, PyObject *answer)
     de_Cache *cache = de_cache_ensure(code);
     /* A capture is slow anyway: let it pay for freeing those whose owners died. */
     de_cache_sweep();
-    if (cache == NULL || de_guarded_fits(guarded, code) < 0 || de_cache_add(cache, guarded) < 0) {
+    if (cache == NULL || de_guarded_admit(guarded, code) < 0 || de_cache_add(cache, guarded) < 0) {
         goto error;
     }
     cache->captures++;

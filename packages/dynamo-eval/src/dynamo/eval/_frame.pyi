@@ -2,9 +2,9 @@
 
 from collections.abc import Callable
 from types import CellType, CodeType, FunctionType, GenericAlias
-from typing import Any, Generic, ParamSpec, Protocol, TypeAlias, TypedDict, TypeVar, final, overload
+from typing import Any, Generic, ParamSpec, Protocol, Self, TypeAlias, TypedDict, TypeVar, final, overload
 
-from typing_extensions import Self, disjoint_base
+from typing_extensions import disjoint_base
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R", covariant=True)

@@ -11,9 +11,9 @@ capture; so one whose owner died holds its graph until then at the latest.
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from types import CodeType
+from types import CellType, CodeType
 from typing import Protocol, runtime_checkable
 
 from dynamo.eval import _frame
@@ -74,6 +74,34 @@ def release_when_invalid(guarded: GuardedCode) -> None:
                 alive.release()
 
         manager.on_invalidate(release)
+
+
+@runtime_checkable
+class Explaining(Protocol):
+    """Guards that can say which of them fails."""
+
+    def explain_failure(
+        self,
+        args: Sequence[object],
+        closure: Sequence[CellType] | None = None,
+        globals: Mapping[str, object] | None = None,
+        builtins: Mapping[str, object] | None = None,
+    ) -> str:
+        """The first guard that does not hold, in words; empty when all hold."""
+
+
+def why_missed(frame: FrameView) -> tuple[str, ...]:
+    """For each capture of the frame's code, the latest hit first: the guard that fails for it, in words.
+
+    Captures whose guards hold (the frame came before they were made) or cannot explain are left out.
+    """
+    managers: list[object] = [guarded.manager for guarded in cache_entries(frame.f_code)]
+    words = [
+        manager.explain_failure(frame.args, frame.closure, frame.f_globals, frame.f_builtins)
+        for manager in managers
+        if isinstance(manager, Explaining)
+    ]
+    return tuple(filter(None, words))
 
 
 def note_recompile(code: CodeType, reason: str) -> None:
