@@ -78,7 +78,10 @@ class Case:
 
 
 def python_code(case: Case) -> dict[str, Work]:
-    return {"ours": lambda: case.ours.graph.python_code("self"), "torch": lambda: case.torch.graph.python_code("self")}
+    return {
+        "ours": lambda: case.ours.graph.python_code("self"),
+        "torch": lambda: case.torch.graph.python_code("self"),
+    }
 
 
 def recompile(case: Case) -> dict[str, Work]:
@@ -103,7 +106,11 @@ def loads(case: Case) -> dict[str, Work]:
         loader.compiled.cache_clear()
         _ = pickle.loads(ours).forward
 
-    return {"ours": lambda: pickle.loads(ours), "torch": lambda: pickle.loads(theirs), "ours + compile": load_and_look}
+    return {
+        "ours": lambda: pickle.loads(ours),
+        "torch": lambda: pickle.loads(theirs),
+        "ours + compile": load_and_look,
+    }
 
 
 ROWS: dict[str, Callable[[Case], dict[str, Work]]] = {
@@ -116,7 +123,9 @@ ROWS: dict[str, Callable[[Case], dict[str, Work]]] = {
 
 def show(name: str, found: dict[str, float], unit: float) -> None:
     texts = [f"{who} {seconds / unit:8.2f}" for who, seconds in found.items()]
-    ratios = [f"ours/{who} {found['ours'] / found[who]:.2f}" for who in found if who != "ours" and "ours" in found]
+    ratios = [
+        f"ours/{who} {found['ours'] / found[who]:.2f}" for who in found if who != "ours" and "ours" in found
+    ]
     print(f"{name:24} {'  '.join(texts)}    {'  '.join(ratios)}")
 
 
@@ -127,7 +136,11 @@ def calls(sizes: list[int], wanted: Callable[[str], bool], rounds: int) -> None:
         ours(1)
         bare = ours.forward
         works = {"ours": lambda: ours(1), "torch": lambda: theirs(1), "body": lambda: bare(1)}  # noqa: B023 - run here
-        show(f"call, {count} nodes (µs)", best({k: v for k, v in works.items() if wanted(k)}, rounds, 2000), 1e-6)
+        show(
+            f"call, {count} nodes (µs)",
+            best({k: v for k, v in works.items() if wanted(k)}, rounds, 2000),
+            1e-6,
+        )
 
 
 def main() -> None:

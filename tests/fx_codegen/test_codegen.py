@@ -49,11 +49,12 @@ class Doubling(CodeGen):
         return f"return torch.mul({output_args!r}, 2)"
 
 
-def test_the_package_is_found_as_default_without_being_imported() -> None:
-    script = "from fx.ir import Graph; g = Graph(); g.output(1); print(g.python_code('self').src)"
-    run = [sys.executable, "-c", f"import fx.codegen; {script}"]
-    text = subprocess.run(run, check=True, capture_output=True, text=True, timeout=120).stdout
-    assert text.strip() == "def forward(self):\n    return 1"
+def test_a_graph_without_a_generator_gets_the_default_one() -> None:
+    assert type(adding().codegen) is CodeGen
+    assert (
+        adding().python_code("self").src
+        == "def forward(self, x, y):\n    add = x + y;  x = y = None\n    return add\n"
+    )
 
 
 def test_a_list_of_arguments_as_in_the_manual() -> None:

@@ -9,6 +9,7 @@ import pickle
 import subprocess
 import sys
 import textwrap
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -74,7 +75,7 @@ def gm(model: Model) -> GraphModule:
 
 X = torch.rand(3, 4)
 
-COPIES = {
+COPIES: dict[str, Callable[[Any], Any]] = {
     "copy": copy.copy,
     "deepcopy": copy.deepcopy,
     "pickle": lambda module: pickle.loads(pickle.dumps(module)),
@@ -240,7 +241,7 @@ def test_data_parallel_replicas_run_with_parameters_of_their_own(model: Model, g
         replica._modules[key] = child
     replica.param = torch.zeros(3, 4)
     replica.tied = torch.zeros(3, 4)
-    expected = model.blocks["out"](model.blocks["in"](X) + model.offset).clamp(min=0.0)
+    expected = model.blocks["out"](model.blocks["in"](X) + model.get_buffer("offset")).clamp(min=0.0)
     assert torch.equal(replica(X), expected)
     assert torch.equal(gm(X), model(X))
 

@@ -187,7 +187,7 @@ def graphs(draw: st.DrawFn) -> tuple[GraphModule, list[Any]]:
             made = graph.create_node("call_function", draw(st.sampled_from([pack, size])), args, kwargs, wish)
         elif kind == "operator":
             number = graph.create_node("call_function", size, args, kwargs, wish)
-            function = draw(
+            function: Any = draw(
                 st.sampled_from([operator.add, operator.pow, operator.iadd, operator.neg, operator.eq])
             )
             left = draw(st.sampled_from([number, 3, -2]))

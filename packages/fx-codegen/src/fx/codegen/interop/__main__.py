@@ -49,7 +49,8 @@ def exported_graph(source: Path) -> Graph:
         program = torch.export.load(source)
     except (RuntimeError, ValueError) as error:
         raise InteropError(f"{source} is no program that torch.export.save wrote: {error}") from error
-    return from_torch(program.graph)
+    graph: Graph = from_torch(program.graph)
+    return graph
 
 
 if __name__ == "__main__":
