@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import copy
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from fx.ir._args import KINDS, LEAF, SLICE, map_aggregate, map_arg
 from fx.ir._immutable import EMPTY
-from fx.ir.graph import Graph
 from fx.ir.node import Node
+
+if TYPE_CHECKING:
+    from fx.ir.graph import Graph
 
 _FORMAT: Final = 1
 
 
 def deepcopy_graph(graph: Graph, memo: dict[int, Any]) -> Graph:
     """A copy of ``graph`` with nodes of its own; ``memo`` learns where each node and the graph went."""
-    copied = Graph(tracer_cls=graph._tracer_cls, tracer_extras=graph._tracer_extras)
+    copied = type(graph)(tracer_cls=graph._tracer_cls, tracer_extras=graph._tracer_extras)
     memo[id(graph)] = copied
     val_map: dict[Node, Node] = {graph._root: copied._root}
     mapped = val_map.__getitem__
@@ -97,10 +99,10 @@ def flatten(graph: Graph) -> dict[str, Any]:
     }
 
 
-def rebuild(state: dict[str, Any]) -> Graph:
+def rebuild(graph_class: type[Graph], state: dict[str, Any]) -> Graph:
     """The graph that :func:`flatten` took apart."""
     tracer_cls, tracer_extras = state["tracer"]
-    graph = Graph(state["owning_module"], tracer_cls, tracer_extras)
+    graph = graph_class(state["owning_module"], tracer_cls, tracer_extras)
     graph._codegen = state["codegen"]
     made: list[Node] = []
     for op, target, args, kwargs, name, type_expr, uid, meta in state["nodes"]:

@@ -487,7 +487,7 @@ class Graph:
     def __reduce__(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
         from fx.ir import _copy
 
-        return _copy.rebuild, (_copy.flatten(self),)
+        return _copy.rebuild, (type(self), _copy.flatten(self))
 
     # -- listening ------------------------------------------------------------------------------------------------
 
