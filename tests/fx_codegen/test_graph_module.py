@@ -150,7 +150,7 @@ def test_a_deep_copy_is_independent(how: str, gm: GraphModule) -> None:
     before = gm(X)
     made: GraphModule = COPIES[how](gm)
     with torch.no_grad():
-        made.param.zero_()
+        made.get_parameter("param").zero_()
     made.graph.output_node().args = (next(iter(made.graph.nodes)),)
     made.recompile()
     assert made(X) is X
