@@ -159,11 +159,16 @@ def files(size: int, repeat: int) -> None:
         times.append(time.perf_counter())
         best = [min(old, (b - a) / size * 1e6) for old, a, b in zip(best, times, times[1:], strict=False)]
     for what, mine, peer in (("save", best[0], best[2]), ("load", best[1], best[3])):
-        print(f"{what:24} n={size:<8} ours {mine:8.3f}  torch {peer:8.3f} µs  ratio {mine / peer:.3f}", flush=True)
+        print(
+            f"{what:24} n={size:<8} ours {mine:8.3f}  torch {peer:8.3f} µs  ratio {mine / peer:.3f}",
+            flush=True,
+        )
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--impl", choices=[*IMPLEMENTATIONS, "both"], default="both")
     parser.add_argument("--sizes", type=int, nargs="+", default=[1000, 10_000])
     parser.add_argument("--repeat", type=int, default=5)

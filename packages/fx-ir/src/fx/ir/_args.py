@@ -41,6 +41,9 @@ KINDS: Final[dict[type, int]] = {
 }
 """Class → kind, for the classes met so far."""
 
+PLAIN: Final = frozenset(cls for cls, kind in KINDS.items() if kind == LEAF)
+"""The leaf classes that Python itself brings; asked on hot paths, where most arguments are of them."""
+
 
 class ArgumentType(NamedTuple, Generic[_T]):
     """How the instances of one leaf class are printed and stored; see :func:`register_argument_type`."""

@@ -5,12 +5,14 @@ from __future__ import annotations
 import copy
 from typing import TYPE_CHECKING, Any, Final
 
-from fx.ir._args import KINDS, LEAF, SLICE, map_aggregate, map_arg
+from fx.ir._args import PLAIN, map_aggregate, map_arg
 from fx.ir._immutable import EMPTY
+from fx.ir._order import ERASED
 from fx.ir.node import Node
 
 if TYPE_CHECKING:
     from fx.ir.graph import Graph
+    from fx.ir.types import Argument
 
 _FORMAT: Final = 1
 
@@ -30,7 +32,7 @@ def deepcopy_graph(graph: Graph, memo: dict[int, Any]) -> Graph:
         new._op, new._target = node._op, node._target
         args = node.args
         for arg in args:
-            if type(arg) is not Node and KINDS.get(type(arg), SLICE) != LEAF:
+            if type(arg) is not Node and type(arg) not in PLAIN:
                 new._args = map_arg(args, mapped)
                 break
         else:
@@ -57,6 +59,30 @@ def deepcopy_graph(graph: Graph, memo: dict[int, Any]) -> Graph:
     if graph._codegen is not None:
         copied._codegen = copy.deepcopy(graph._codegen, memo)
     return copied
+
+
+def copy_into(
+    graph: Graph, g: Graph, val_map: dict[Node, Any], return_output_node: bool
+) -> Argument | tuple[Argument, Node] | None:
+    """Copy the nodes of ``g`` to the insertion point of ``graph``; see :meth:`Graph.graph_copy`."""
+    mapped = val_map.__getitem__
+    copied: list[Node] = []
+    try:
+        for node in g.nodes:
+            if node in val_map:
+                continue
+            if node._op == "output":
+                result = map_arg(node.args[0], mapped)
+                return (result, node) if return_output_node else result
+            val_map[node] = new = graph.node_copy(node, mapped)
+            copied.append(new)
+    except Exception:
+        for new in reversed(copied):
+            graph.erase_node(new)
+        for old in [old for old, new in val_map.items() if isinstance(new, Node) and new._label >= ERASED]:
+            del val_map[old]
+        raise
+    return None
 
 
 class _Ref:

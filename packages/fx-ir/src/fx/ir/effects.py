@@ -13,7 +13,7 @@ import operator
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
-from fx.ir._args import KINDS, LEAF, kind_of, nodes_in
+from fx.ir._args import LEAF, PLAIN, kind_of, nodes_in
 from fx.ir.targets import OpaqueTarget, find_target
 
 if TYPE_CHECKING:
@@ -188,11 +188,7 @@ def _argument_effects(node: Node) -> Effects:
         if kwargs.get("inplace") is True:
             return MUTATES_FIRST
     for value in (*node.args, *kwargs.values()):
-        if (
-            type(value) not in _PLAIN
-            and kind_of(type(value)) == LEAF
-            and _graph_is_impure(_held_graph(value))
-        ):
+        if type(value) not in PLAIN and kind_of(type(value)) == LEAF and _graph_is_impure(_held_graph(value)):
             return IMPURE
     graph = node.graph
     if graph.owning_module is not None or graph.nested:
@@ -221,9 +217,6 @@ def _graph_is_impure(graph: Graph | None) -> bool:
         return False
     return any(is_impure(node) for node in graph.nodes if node.op not in ("placeholder", "output"))
 
-
-_PLAIN: Final = frozenset(cls for cls, kind in KINDS.items() if kind == LEAF)
-"""The leaf classes that hold no graph."""
 
 _IN_PLACE_OPERATORS: Final = (
     "iadd iand iconcat ifloordiv ilshift imatmul imod imul ior ipow irshift isub itruediv ixor setitem delitem"

@@ -10,21 +10,21 @@ Source: the torch.fx reference, section ``Graph``.
 from __future__ import annotations
 
 import copy
-import sys
 import warnings
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, Any, Final, Literal, cast, final, overload
+from typing import TYPE_CHECKING, Any, Final, Literal, cast, overload
 
 from fx.ir import _checks, _codegen, _edits
-from fx.ir._args import KINDS, LEAF, SLICE, map_arg
+from fx.ir._args import PLAIN, map_arg
+from fx.ir._default import NO_DEFAULT, is_empty
 from fx.ir._immutable import EMPTY, immutable_dict
 from fx.ir._index import Index
 from fx.ir._lists import InsertPoint, NodeList
 from fx.ir._order import END, ERASED, GAP, label_between
 from fx.ir._uses import drop_use
 from fx.ir.errors import ForeignNodeError, NodeInUseError, NodeNameError, NoSuchNodeError
-from fx.ir.names import RESERVED, Candidate, candidate, name_of_target, unique
+from fx.ir.names import RESERVED, Candidate, candidate, name_of_target, target_candidate
 from fx.ir.node import Node, freeze_args, freeze_kwargs, inputs
 from fx.ir.types import OPS, Argument, CodeGen, Leaf, Listener, Op, Target, TransformCode
 
@@ -33,23 +33,6 @@ if TYPE_CHECKING:
 
 _OPS: Final = frozenset(OPS)
 _new_node: Final = Node.__new__
-
-
-@final
-class _NoDefault:
-    """Says that a placeholder has no default value."""
-
-    def __repr__(self) -> str:
-        return "NO_DEFAULT"
-
-
-NO_DEFAULT: Final = _NoDefault()
-
-
-def _is_empty(value: object) -> bool:
-    """Is it ``inspect.Signature.empty``?  Whoever has that has imported ``inspect``, which takes long."""
-    inspect = sys.modules.get("inspect")
-    return inspect is not None and value is inspect.Signature.empty
 
 
 class Graph:
@@ -178,9 +161,23 @@ class Graph:
         if op not in _OPS or not (callable(target) if op == "call_function" else isinstance(target, str)):
             _checks.operation(op, target)
         found: list[Node] = []
-        frozen = freeze_args(args, found) if args else ()
+        frozen: tuple[Argument, ...] = ()
+        if args:
+            for arg in args:
+                if type(arg) is Node:
+                    found.append(arg)
+                elif type(arg) not in PLAIN:
+                    break
+            else:
+                frozen = args
+            if frozen is not args or type(args) is not tuple:
+                found.clear()
+                frozen = freeze_args(args, found)
         frozen_kwargs = freeze_kwargs(kwargs, found) if kwargs else EMPTY
-        wish = name_of_target(target) if name is None else candidate(name)
+        if name is not None:
+            wish = candidate(name)
+        else:
+            wish = target_candidate(target, False) if type(target) is str else name_of_target(target)
         return self._insert(op, target, frozen, frozen_kwargs, found, wish, type_expr, None)
 
     def _insert(
@@ -212,8 +209,19 @@ class Graph:
         node.type = type_expr
         node.uid = self._created
         self._created += 1
+        # names.unique, written out: this is run for every node of every trace.
         names = self._names
-        node._name = name = unique(wish, names, self._counts)
+        name, base, number, reserved = wish
+        if number is None or name in names:
+            number = self._counts.get(base, 0)
+            if reserved:
+                number += 1
+                name = f"{base}_{number}"
+            while name in names:
+                number += 1
+                name = f"{base}_{number}"
+        self._counts[base] = number
+        node._name = name
         names[name] = node
         node._op = op
         node._target = target
@@ -270,7 +278,7 @@ class Graph:
 
         Raises: as :meth:`create_node`.
         """
-        args = () if default_value is NO_DEFAULT or _is_empty(default_value) else (default_value,)
+        args = () if default_value is NO_DEFAULT or is_empty(default_value) else (default_value,)
         return self.create_node("placeholder", name, args, type_expr=type_expr)
 
     def get_attr(self, qualified_name: str, type_expr: Any | None = None) -> Node:
@@ -418,15 +426,26 @@ class Graph:
         Raises: as :meth:`create_node`, and whatever ``arg_transform`` raises.
         """
         found: list[Node] = []
-        args = node.args
-        for arg in args:
-            if type(arg) is not Node and KINDS.get(type(arg), SLICE) != LEAF:
-                args = freeze_args(map_arg(args, arg_transform), found)
+        given = node.args if node._pending is not None else node._args
+        mapped: list[Argument] = []
+        args: tuple[Argument, ...]
+        for arg in given:
+            if type(arg) is Node:
+                new = arg_transform(arg)
+                if type(new) is Node:
+                    found.append(new)
+                elif type(new) not in PLAIN:
+                    break
+                mapped.append(new)
+            elif type(arg) in PLAIN:
+                mapped.append(arg)
+            else:
                 break
+        if len(mapped) == len(given):
+            args = tuple(mapped)
         else:
-            args = freeze_args(
-                tuple([arg_transform(arg) if type(arg) is Node else arg for arg in args]), found
-            )
+            found.clear()
+            args = freeze_args(map_arg(given, arg_transform), found)
         kwargs = freeze_kwargs(map_arg(node.kwargs, arg_transform), found) if node._kwargs else EMPTY
         meta = copy.copy(node._meta) if node._meta else None
         return self._insert(
@@ -457,26 +476,9 @@ class Graph:
 
         Raises: as :meth:`create_node`; then the nodes copied so far are erased again.
         """
-        mapped = val_map.__getitem__
-        copied: list[Node] = []
-        try:
-            for node in g.nodes:
-                if node in val_map:
-                    continue
-                if node._op == "output":
-                    result = map_arg(node.args[0], mapped)
-                    return (result, node) if return_output_node else result
-                val_map[node] = new = self.node_copy(node, mapped)
-                copied.append(new)
-        except Exception:
-            for new in reversed(copied):
-                self.erase_node(new)
-            for old in [
-                old for old, new in val_map.items() if isinstance(new, Node) and new._label >= ERASED
-            ]:
-                del val_map[old]
-            raise
-        return None
+        from fx.ir import _copy
+
+        return _copy.copy_into(self, g, val_map, return_output_node)
 
     def __deepcopy__(self, memo: dict[int, Any] | None = None) -> Graph:
         """A copy that shares no node; targets, constants and the values in ``meta`` are shared, as in torch.fx."""

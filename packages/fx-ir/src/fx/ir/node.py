@@ -234,8 +234,29 @@ class Node:
 
     @args.setter
     def args(self, args: tuple[Argument, ...]) -> None:
-        self._set_arguments(args, self.kwargs)
-        self.graph._tell_changed(self, "args")
+        if self._kwargs or self._pending is not None or self._label >= END:
+            self._set_arguments(args, self.kwargs)
+        else:
+            found: list[Node] = []
+            new_args = freeze_args(args, found)
+            graph, label = self.graph, self._label
+            for node in found:
+                if node._label >= label or node.graph is not graph:
+                    _checks.refuse(graph, node, self)
+            for arg in self._args:
+                if type(arg) is Node:
+                    drop_use(arg, self)
+                elif type(arg) not in _args.PLAIN:
+                    for node in _args.nodes_in(arg):
+                        drop_use(node, self)
+            for node in found:
+                if node._users is None:
+                    node._users = self
+                else:
+                    add_use(node, self)
+            self._args = new_args
+        if self.graph._listeners:
+            self.graph._tell_changed(self, "args")
 
     @property
     def kwargs(self) -> immutable_dict[str, Argument]:
@@ -311,18 +332,22 @@ class Node:
             _checks.refuse(self.graph, new_input, self)
         if old_input is not new_input and uses(self, old_input):
             self._replace_input(old_input, new_input)
-            self.graph._tell_replaced(old_input, new_input, (self,))
+            if self.graph._listeners:
+                self.graph._tell_replaced(old_input, new_input, (self,))
 
     def _replace_input(self, old: Node, new: Node) -> None:
         """:meth:`replace_input_with` without the checks; ``old`` is an input, ``new`` another node."""
-        drop_use(old, self)
+        if old._users is self:
+            old._users = None
+        else:
+            drop_use(old, self)
         add_use(new, self)
         if self._pending is None and len(self._args) <= _SMALL and not self._kwargs:
             args: list[Argument] = []
             for arg in self._args:
                 if arg is old:
                     args.append(new)
-                elif _args.KINDS.get(type(arg), _args.SLICE) <= _args.NODE:
+                elif type(arg) is Node or type(arg) in _args.PLAIN:
                     args.append(arg)
                 else:
                     break
@@ -385,10 +410,12 @@ class Node:
             ForeignNodeError, ErasedNodeError: ``replace_with`` is no living node of this graph.
         """
         graph = self.graph
-        _checks.usable(graph, replace_with)
+        if replace_with.graph is not graph or replace_with._label >= END:
+            _checks.usable(graph, replace_with)
         if propagate_meta and replace_with._meta:
             raise GraphError(f"propagate_meta: node {replace_with} has meta of its own", self, replace_with)
-        users = list(self.users)
+        noted = self._users
+        users = [] if noted is None else list(noted) if isinstance(noted, dict) else [noted]
         if delete_user_cb is not None:
             users = [user for user in users if delete_user_cb(user)]
         if replace_with is not self:
@@ -400,7 +427,7 @@ class Node:
                 user._replace_input(self, replace_with)
         if propagate_meta:
             replace_with.meta.update(self.meta)
-        if replace_with is not self:
+        if replace_with is not self and graph._listeners:
             graph._tell_replaced(self, replace_with, users)
         return users
 
@@ -447,7 +474,7 @@ def inputs(args: tuple[Argument, ...], kwargs: Mapping[str, Argument]) -> Iterab
     for arg in args:
         if type(arg) is Node:
             found.append(arg)
-        elif _args.KINDS.get(type(arg), _args.SLICE) != _args.LEAF:
+        elif type(arg) not in _args.PLAIN:
             found.extend(_args.nodes_in(arg))
     if kwargs:
         found.extend(_args.nodes_in(kwargs))
@@ -461,7 +488,7 @@ def freeze_args(args: tuple[Argument, ...], found: list[Node]) -> tuple[Argument
     for arg in args:
         if type(arg) is Node:
             found.append(arg)
-        elif _args.KINDS.get(type(arg), _args.SLICE) != _args.LEAF:
+        elif type(arg) not in _args.PLAIN:
             break
     else:
         return args if type(args) is tuple else tuple(args)

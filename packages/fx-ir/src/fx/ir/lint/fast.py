@@ -6,10 +6,10 @@ which explain, run only when this walk answers no.  Every rule has a test that i
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from fx.ir import _checks
-from fx.ir._args import KINDS, LEAF
+from fx.ir._args import PLAIN
 from fx.ir._immutable import EMPTY, immutable_dict
 from fx.ir._order import END
 from fx.ir._uses import uses
@@ -20,8 +20,6 @@ from fx.ir.node import Node
 
 if TYPE_CHECKING:
     from fx.ir.graph import Graph
-
-_PLAIN: Final = frozenset(cls for cls, kind in KINDS.items() if kind == LEAF)
 
 
 def holds(graph: Graph) -> bool:
@@ -60,7 +58,7 @@ def holds(graph: Graph) -> bool:
                 if arg not in seen or not (users is node or (isinstance(users, dict) and node in users)):
                     return False
                 made += 1
-            elif type(arg) not in _PLAIN:
+            elif type(arg) not in PLAIN:
                 nested = True
         if nested:
             made = _nested_uses(node, seen)
