@@ -8,6 +8,8 @@ import logging
 import sys
 import weakref
 from functools import partial
+from types import FunctionType
+from typing import cast
 
 import pytest
 import torch
@@ -19,8 +21,8 @@ from dynamo.guards import (
     ClosureSource,
     GlobalSource,
     Guard,
-    GuardBuildError,
     GuardBuilder,
+    GuardBuildError,
     GuardError,
     GuardScope,
     GuardSource,
@@ -130,8 +132,9 @@ def test_nothing_of_the_user_is_kept_alive() -> None:
     manager = CheckFunctionManager(guards, scope)
     assert manager.check([module, tensor]) and manager.check_fn(module, tensor)
     assert not manager.explain_failure([module, tensor])
-    refs = [weakref.ref(module), weakref.ref(module.linear.weight), weakref.ref(tensor), weakref.ref(Holder)]
-    del module, tensor, scope, guards, Holder
+    objects: list[object] = [module, module.linear.weight, tensor, Holder]
+    refs = [weakref.ref(value) for value in objects]
+    del module, tensor, scope, guards, Holder, objects
     gc.collect()
     assert [ref() for ref in refs] == [None] * 4
     assert not manager.valid
@@ -145,7 +148,8 @@ def test_after_detach_no_cell_is_kept() -> None:
             return held
 
         manager = CheckFunctionManager(
-            [ClosureSource("held").make_guard(B.TYPE_MATCH)], GuardScope.of_call(reader, ())
+            [ClosureSource("held").make_guard(B.TYPE_MATCH)],
+            GuardScope.of_call(cast(FunctionType, reader), ()),
         )
         assert manager.check(()) and manager.check_fn()
         manager.detach()

@@ -100,6 +100,10 @@ def with_defaults(a: int = 1, *, b: int = 2) -> int:
     return a + b
 
 
+def is_even(value: object) -> bool:
+    return isinstance(value, int) and value % 2 == 0
+
+
 NAN = math.nan
 
 
@@ -187,7 +191,7 @@ CASES = [
         [tuple_iterator(7, 8, 9, taken=1)],
         [tuple_iterator(1, 2, 3), tuple_iterator(1, 2, taken=1), tuple_iterator(1, taken=1), iter([1])],
     ),
-    Case("PREDICATE", 4, partial(B.PREDICATE, predicate=lambda v: v % 2 == 0), [6], [5]),
+    Case("PREDICATE", 4, partial(B.PREDICATE, predicate=is_even), [6], [5]),
     Case("attribute", Plain(3), B.EQUALS_MATCH, [Plain(3)], [Plain(4), Child(3), 3], AttrSource(X, "value")),
     Case("slot", Slotted(3), B.EQUALS_MATCH, [Slotted(3)], [Slotted(4), Plain(3)], AttrSource(X, "value")),
     Case("list item", [1, 2], B.EQUALS_MATCH, [[0, 2], [0, 2, 9]], [[1, 3], [1], (1, 2)], ItemSource(X, 1)),
@@ -269,7 +273,7 @@ def test_a_class_patched_later_misses() -> None:
     manager = manager_for(value, X.make_guard(partial(B.CLASS_ATTR_MATCH, attr="method")))
     Patched.other = 1  # type: ignore[attr-defined]  # irrelevant to the guard
     assert both(manager, value)
-    Patched.method = lambda self: 3  # type: ignore[method-assign,assignment]  # the patch under test
+    Patched.method = lambda self: 3  # type: ignore[method-assign]  # the patch under test
     assert not both(manager, value)
 
 
@@ -376,7 +380,10 @@ def test_aliasing_is_checked_both_ways() -> None:
         assert different.check([a, b]) == different.check_fn(a, b) == (a is not b)
 
 
-class Mode(torch.overrides.TorchFunctionMode):  # type: ignore[no-untyped-call]  # torch leaves it untyped
+THREADS = torch.get_num_threads()
+
+
+class Mode(torch.overrides.TorchFunctionMode):
     """Another torch-function mode."""
 
 
@@ -404,7 +411,7 @@ def test_a_change_of_ambient_state_misses(change: str) -> None:
     [
         (lambda: torch.set_default_dtype(torch.float64), lambda: torch.set_default_dtype(torch.float32)),
         (lambda: torch.use_deterministic_algorithms(True), lambda: torch.use_deterministic_algorithms(False)),
-        (lambda n=torch.get_num_threads(): torch.set_num_threads(n + 1), lambda n=torch.get_num_threads(): torch.set_num_threads(n)),
+        (lambda: torch.set_num_threads(THREADS + 1), lambda: torch.set_num_threads(THREADS)),
     ],
 )  # fmt: skip
 def test_a_change_of_a_global_setting_misses(change: Callable[[], None], back: Callable[[], None]) -> None:

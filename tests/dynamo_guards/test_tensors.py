@@ -10,13 +10,14 @@ import torch
 
 from dynamo.guards import (
     CheckFunctionManager,
-    GuardBuildError,
     GuardBuilder,
+    GuardBuildError,
     GuardScope,
     LocalSource,
+    _check,
+    layout,
     native_status,
 )
-from dynamo.guards import _check, layout
 
 X = LocalSource("x")
 B = GuardBuilder
@@ -178,7 +179,7 @@ def test_a_subclass_with_torch_function_runs_none_of_its_code() -> None:
         @classmethod
         def __torch_function__(cls, func, types, args=(), kwargs=None):  # type: ignore[no-untyped-def]  # torch's own
             calls.append(func)
-            return super().__torch_function__(func, types, args, kwargs or {})
+            return super().__torch_function__(func, types, args, kwargs or {})  # type: ignore[no-untyped-call]  # torch's own
 
     value = torch.ones(2).as_subclass(Spy)
     manager = manager_for(value)
