@@ -11,6 +11,9 @@ from dynamo.eval.bytecode import (
     ExceptionHandler,
     Instruction,
     StackDepthError,
+    assemble,
+    bound_before,
+    check_unbound_reads,
     copy_instructions,
     decode,
     live_before,
@@ -219,3 +222,52 @@ def test_paths_that_meet_at_different_depths_are_reported() -> None:
     body = [make.load_const(None), make.pop_jump_if_none(meet), make.load_const(1), meet, make.return_value()]
     with pytest.raises(StackDepthError, match=r"line 12\) is reached with 0 and with 1 values"):
         stack_depths(body)
+
+
+@given(programs(), st.sets(st.sampled_from(NAMES)))
+@settings(max_examples=150, deadline=None)
+def test_bound_variables_are_bound_on_every_path(
+    instructions: list[Instruction], arguments: set[str]
+) -> None:
+    """By search: is there a way to the instruction on which the variable is unbound?"""
+    nexts = successors(instructions)
+    bound = bound_before(instructions, arguments)
+    assert {index for index, names in enumerate(bound) if names is not None} == reachable(instructions)
+    for name in NAMES:
+        unbound: set[int] = set()
+        seen: set[tuple[int, bool]] = set()
+        waiting = [(0, name in arguments)]
+        while waiting:
+            index, is_bound = waiting.pop()
+            if (index, is_bound) in seen:
+                continue
+            seen.add((index, is_bound))
+            if not is_bound:
+                unbound.add(index)
+            inst = instructions[index]
+            mine = inst.argval == name
+            after = True if mine and inst.opname == "STORE_FAST" else is_bound
+            after = False if mine and inst.opname == "DELETE_FAST" else after
+            for place, following in enumerate(nexts[index]):
+                raising = inst.handler is not None and place == len(nexts[index]) - 1
+                waiting.append((following, after if not raising or after is False else is_bound))
+        for index in reachable(instructions):
+            assert (name in (bound[index] or ())) == (index not in unbound)
+
+
+def test_the_compilers_own_reads_are_all_safe() -> None:
+    for function in (loop, closure, handled, test_live_variables_of_python_functions, read_first):
+        code = function.__code__
+        count = code.co_argcount + code.co_kwonlyargcount
+        assert check_unbound_reads(decode(code), code.co_varnames[:count]) == 0
+
+
+def test_a_dropped_store_gives_an_error_and_no_crash() -> None:
+    instructions = decode(loop.__code__)
+    at = next(index for index, inst in enumerate(instructions) if inst.opname == "STORE_FAST")
+    del instructions[at]
+    instructions.insert(at, make.pop_top())
+    check_unbound_reads(instructions, ("items", "unused"))
+    function = types.FunctionType(assemble(loop.__code__, instructions), {})
+    with pytest.raises(UnboundLocalError, match="total"):
+        function([1], 0)

@@ -1,0 +1,90 @@
+"""Which local variables are surely bound, and reads made safe where they may not be.
+
+From 3.12 on LOAD_FAST does not look whether the variable is bound: the compiler writes LOAD_FAST_CHECK where it cannot
+prove it. Edited code (a store dropped, code moved into a function of its own) must keep to that, or the process crashes.
+
+Forward data flow over single instructions with bit sets: bound before an instruction is what is bound on every way to it.
+
+Source: CPython 3.12, Python/flowgraph.c (add_checks_for_loads_of_uninitialized_variables).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from .blocks import successors
+from .instruction import Instruction
+from .versions.select import FACTS
+
+__all__ = ["bound_before", "check_unbound_reads"]
+
+
+def bound_before(
+    instructions: Sequence[Instruction], arguments: Iterable[str]
+) -> list[frozenset[str] | None]:
+    """Fast locals that are bound before each instruction whichever way control came; None where it never comes.
+
+    Args:
+        arguments: names bound on entry.
+    """
+    bits: dict[str, int] = {}
+    entry = 0
+    for name in arguments:
+        entry |= bits.setdefault(name, 1 << len(bits))
+    sets, clears = _effects(instructions, bits)
+    nexts = successors(instructions)
+    bound: list[int | None] = [None] * len(instructions)
+    waiting = [(0, entry)] if instructions else []
+    while waiting:
+        index, arriving = waiting.pop()
+        known = bound[index]
+        merged = arriving if known is None else known & arriving
+        if merged == known:
+            continue
+        bound[index] = merged
+        after = merged & ~clears[index] | sets[index]
+        guarded = instructions[index].handler is not None
+        for place, following in enumerate(nexts[index]):
+            # An instruction that raises may or may not have unbound its variable, but has bound none.
+            raising = guarded and place == len(nexts[index]) - 1
+            waiting.append((following, merged & ~clears[index] if raising else after))
+    names = {bit: name for name, bit in bits.items()}
+    return [
+        None if value is None else frozenset(name for bit, name in names.items() if value & bit)
+        for value in bound
+    ]
+
+
+def _effects(instructions: Sequence[Instruction], bits: dict[str, int]) -> tuple[list[int], list[int]]:
+    """Bits that each instruction binds and unbinds; `bits` grows by the names it meets."""
+    sets, clears = [], []
+    for inst in instructions:
+        name = inst.argval
+        set_bit = clear_bit = 0
+        if isinstance(name, str):
+            # LOAD_FAST_CHECK goes on only when the variable is bound.
+            if inst.opname in ("STORE_FAST", "LOAD_FAST_CHECK"):
+                set_bit = bits.setdefault(name, 1 << len(bits))
+            elif inst.opname in ("DELETE_FAST", "LOAD_FAST_AND_CLEAR"):
+                clear_bit = bits.setdefault(name, 1 << len(bits))
+        sets.append(set_bit)
+        clears.append(clear_bit)
+    return sets, clears
+
+
+def check_unbound_reads(instructions: Sequence[Instruction], arguments: Iterable[str]) -> int:
+    """Turn LOAD_FAST into LOAD_FAST_CHECK, in place, where the variable may be unbound; says how many.
+
+    Does nothing before 3.12, where LOAD_FAST checks.
+
+    Args:
+        arguments: names bound on entry.
+    """
+    if FACTS.checks_on_load_fast:
+        return 0
+    changed = 0
+    for inst, bound in zip(instructions, bound_before(instructions, arguments), strict=True):
+        if inst.opname == "LOAD_FAST" and bound is not None and inst.argval not in bound:
+            inst.opname = "LOAD_FAST_CHECK"
+            changed += 1
+    return changed
