@@ -25,7 +25,8 @@ Extents = tuple[int | None, ...]
 class TensorFacts:
     """What the check compares, as torch's public interface tells it; None stands for "any"."""
 
-    cls: type[torch.Tensor]
+    class_name: str
+    class_id: int
     dtype: torch.dtype
     device: torch.device
     layout: torch.layout
@@ -48,7 +49,8 @@ def read_facts(tensor: torch.Tensor, *, offset: bool, pointer: bool) -> TensorFa
     """The facts of a tensor, without its subclass's own code."""
     with torch._C.DisableTorchFunctionSubclass():
         return TensorFacts(
-            cls=type(tensor),
+            class_name=type(tensor).__qualname__,
+            class_id=id(type(tensor)),
             dtype=tensor.dtype,
             device=tensor.device,
             layout=tensor.layout,
@@ -119,7 +121,7 @@ class TensorIs(Clause):
 
     def expected(self) -> str:
         shape = "×".join("?" if size is None else str(size) for size in self.facts.sizes or ())
-        return f"{self.facts.cls.__name__} of {self.facts.dtype}, shape ({shape}), on {self.facts.device}"
+        return f"{self.facts.class_name} of {self.facts.dtype}, shape ({shape}), on {self.facts.device}"
 
     def met(self, value: object) -> str:
         if not isinstance(value, torch.Tensor):
