@@ -6,6 +6,7 @@ from types import CodeType, FunctionType
 from typing import Any, TypeVar, final, overload
 
 import torch
+
 from dynamo.eval import _frame
 from dynamo.eval._frame import EntryPoint, set_eval_frame
 from dynamo.eval.backends import lookup_backend

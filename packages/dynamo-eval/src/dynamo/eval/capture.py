@@ -7,26 +7,38 @@ compiled graph, the effects, and either ``return``, or the broken instruction an
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from types import CellType, CodeType
-from typing import Any
+from typing import Any, Final
 
 import torch
+
+from dynamo.eval import models as _models
 from dynamo.eval._frame import EntryPoint, skip_code
 from dynamo.eval.breaks import ResumePoint, operand_count, pushes, resume_function, splits_at
 from dynamo.eval.breaks.split import BRANCHES
-from dynamo.eval.bytecode import Instruction, assemble, copy_instructions, create, live_before, remove_unreachable
+from dynamo.eval.bytecode import (
+    Instruction,
+    assemble,
+    copy_instructions,
+    create,
+    live_before,
+    remove_unreachable,
+)
+from dynamo.eval.effects import AttributeWrite, ContentChange
 from dynamo.eval.errors import BreakReason, RestartCapture, SkipFrame
-from dynamo.eval import models as _models
 from dynamo.eval.interpret.translator import InstructionTranslator, Stop
 from dynamo.eval.output_graph import Backend, OutputGraph
 from dynamo.eval.rebuild import Emitter, Unrebuildable, replay_effects
 from dynamo.eval.rebuild.emitter import RESULTS
 from dynamo.eval.rebuild.sources import load_source
 from dynamo.eval.settings import Config
-from dynamo.eval.variables.base import VariableTracker
 from dynamo.eval.variables import rules as _rules
+from dynamo.eval.variables.base import VariableTracker
 from dynamo.eval.variables.null import NULL
 from dynamo.guards import Guard
 from fx.codegen import GraphModule
+
+#: importing them fills the registries of values and of known callables
+REGISTRIES: Final = (_models, _rules)
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,10 +117,24 @@ def capture_frame(
             raise SkipFrame(f"no torch call before the break: {stop.reason}")
         if stop.reason is None and not output.calls:
             raise SkipFrame("no torch call")
+        _guard_aliasing(output)
         try:
             return _Writer(tx, output, stop, backend).write()
         except Unrebuildable as error:
             raise SkipFrame(f"{error} ({stop.reason or 'at the return'})") from error
+
+
+def _guard_aliasing(output: OutputGraph) -> None:
+    """A change of one object was kept apart from all others: ask that they are still different objects."""
+    changed = [effect.container for effect in output.effects if isinstance(effect, ContentChange)]
+    changed += [effect.owner for effect in output.effects if isinstance(effect, AttributeWrite)]
+    for target in changed:
+        assert isinstance(target, VariableTracker)
+        for _, other in output.wrapped.values():
+            if other is target or other.source is None or target.source is None or not other.mutable:
+                continue
+            if other.python_type() is target.python_type():
+                output.guard_distinct(other.source, target.source)
 
 
 def _rest_is_worth_it(frame: FrameInput, tx: InstructionTranslator, stop: Stop) -> bool:

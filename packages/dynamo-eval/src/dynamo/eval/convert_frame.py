@@ -32,7 +32,8 @@ log: Final = logging.getLogger("dynamo.eval")
 Callback = Callable[[FrameView, int], GuardedCode | None]
 _SUSPENDABLE: Final = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
 _OWN: Final = tuple(
-    os.path.join(os.path.dirname(module.__file__), "") for module in (_frame, fx.ir, fx.codegen, fx.trace, dynamo.guards)
+    os.path.join(os.path.dirname(module.__file__ or ""), "")
+    for module in (_frame, fx.ir, fx.codegen, fx.trace, dynamo.guards)
 )
 _STDLIB: Final = os.path.join(os.path.dirname(os.__file__), "")
 
@@ -199,4 +200,8 @@ def _recompile_reason(frame: FrameView) -> str:
     entries = _frame.cache_entries(frame.f_code)
     if not entries:
         return "no capture is valid any more"
-    return str(entries[0].manager.explain_failure(frame.args, frame.closure, frame.f_globals, frame.f_builtins))
+    manager = entries[0].manager
+    try:
+        return str(manager.explain_failure(frame.args, frame.closure, frame.f_globals, frame.f_builtins))
+    except Exception as error:  # an explanation must not cost the user the capture
+        return f"a guard failed ({type(error).__name__} while it was explained)"

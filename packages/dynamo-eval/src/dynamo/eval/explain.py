@@ -80,12 +80,12 @@ def summarize(record: Record) -> ExplainOutput:
         out.guards.append(guard_words(capture))
     out.graph_count = len(out.graphs)
     out.graph_break_count = len(out.break_reasons)
-    out.skips = [f"{code.co_qualname} ({code.co_filename}:{code.co_firstlineno}): {why}" for code, why in record.skips]
+    out.skips = [
+        f"{code.co_qualname} ({code.co_filename}:{code.co_firstlineno}): {why}" for code, why in record.skips
+    ]
     return out
 
 
 def guard_words(capture: Capture) -> list[str]:
     """The guards of a capture as a person reads them."""
     return [str(part) for part in capture.manager.verbose_code_parts]
-
-

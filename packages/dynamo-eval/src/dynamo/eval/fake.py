@@ -5,11 +5,13 @@ imports torch's own capture stack only to read five switches; `StaticFakeMode` s
 saves two seconds of imports in a fresh process.
 """
 
+import traceback
 from typing import Any
 
 import torch
 from torch._subclasses import fake_tensor
 from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.utils._python_dispatch import TorchDispatchMode
 
 _DATA_DEPENDENT = tuple(
     getattr(fake_tensor, name)
@@ -18,9 +20,33 @@ _DATA_DEPENDENT = tuple(
 )
 
 
+class StaticFakeMode(FakeTensorMode):  # type: ignore[no-untyped-call]  # torch leaves __init_subclass__ untyped
+    """`FakeTensorMode` for static sizes, without the imports that its own constructor makes."""
+
+    def __init__(self) -> None:
+        TorchDispatchMode.__init__(self)  # type: ignore[no-untyped-call]  # torch leaves it untyped
+        self.allow_fallback_kernels = True
+        self.propagate_real_tensors = False
+        self.fake_tensor_converter = fake_tensor.FakeTensorConverter(copy_data=False, export=False)
+        self.static_shapes = True
+        self.allow_scalar_outputs = False
+        self._allow_unsafe_data_ptr_access = True
+        self.allow_meta = False
+        self.cache_enabled = True
+        self.cache_crosscheck_enabled = False
+        self.allow_non_fake_inputs = False
+        self.in_kernel_invocation = False
+        self.enter_stack = []
+        self.shape_env = None
+        self._stack_trace = traceback.StackSummary()
+        self._stack = None
+        self._mode_key = torch._C._TorchDispatchModeKey.FAKE
+        self.nt_tensor_id_initial_count = self.nt_tensor_id_counter = 0
+
+
 def fake_mode() -> FakeTensorMode:
     """A new mode with static sizes; one per capture, for a mode remembers the tensors it converted."""
-    return FakeTensorMode(allow_non_fake_inputs=False)
+    return StaticFakeMode()
 
 
 def data_dependent(error: BaseException) -> bool:

@@ -13,6 +13,7 @@ from types import CodeType
 from typing import Any, Final, Literal
 
 import torch
+
 from dynamo.eval.effects import EffectLog
 from dynamo.eval.errors import BackendError, GraphBreak
 from dynamo.eval.fake import data_dependent, fake_mode

@@ -122,7 +122,9 @@ def _flags(code: CodeType, nested: bool) -> int:
 
 
 def _is_prologue(inst: Instruction, code: CodeType) -> bool:
-    return inst.opname in ("COPY_FREE_VARS",) or (inst.opname == "MAKE_CELL" and inst.argval in code.co_cellvars)
+    return inst.opname in ("COPY_FREE_VARS",) or (
+        inst.opname == "MAKE_CELL" and inst.argval in code.co_cellvars
+    )
 
 
 def _safe(body: list[Instruction], target: Instruction, code: CodeType) -> bool:

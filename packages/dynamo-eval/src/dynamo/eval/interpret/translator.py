@@ -12,7 +12,7 @@ from types import CellType, CodeType
 from typing import Any, Final, final
 
 import torch
-from dynamo.eval.bytecode import Instruction
+
 from dynamo.eval.errors import BreakReason, GraphBreak, RestartCapture
 from dynamo.eval.interpret.code_view import DecodedCode, decoded
 from dynamo.eval.interpret.frame import SymbolicFrame
@@ -130,7 +130,9 @@ class InliningInstructionTranslator(InstructionTranslatorBase):
             while self.returned is None:
                 output.steps += 1
                 if output.steps > limit:
-                    raise GraphBreak(f"more than {limit} steps in one capture", "the loop is too long to unroll")
+                    raise GraphBreak(
+                        f"more than {limit} steps in one capture", "the loop is too long to unroll"
+                    )
                 self.step()
         except GraphBreak as error:
             if error.location is None:

@@ -5,6 +5,7 @@ import operator
 from typing import Any
 
 import torch
+
 from dynamo.eval.errors import GraphBreak
 from dynamo.eval.models import operators
 from dynamo.eval.variables.base import Translator, VariableTracker, constants, realize

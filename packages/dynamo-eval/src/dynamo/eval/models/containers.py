@@ -5,6 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
+
 from dynamo.eval.errors import GraphBreak
 from dynamo.eval.models.builtin_calls import Args, Kwargs, expect
 from dynamo.eval.variables.base import Translator, VariableTracker, constants, realize
@@ -105,5 +106,3 @@ def make_namedtuple(tx: Translator, kind: Any, args: Args, kwargs: Kwargs) -> Va
     if len(bound) != len(fields) or len(args) > len(fields):
         raise GraphBreak(f"TypeError: {kind.__name__}() called with arguments that do not fit")
     return NamedTupleVariable([realize(bound[name]) for name in fields], kind)
-
-

@@ -205,5 +205,3 @@ def call_reduce(tx: Translator, args: Args, kwargs: Kwargs) -> VariableTracker:
     for item in items:
         total = function.call(tx, [total, item], {})
     return total
-
-

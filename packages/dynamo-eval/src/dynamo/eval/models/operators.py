@@ -5,11 +5,12 @@ from collections.abc import Callable
 from typing import Any, Final
 
 import torch
+
 from dynamo.eval.errors import GraphBreak
 from dynamo.eval.variables.base import Translator, VariableTracker, constants, realize
 from dynamo.eval.variables.constant import ConstantVariable, fold
 from dynamo.eval.variables.dictionary import DictVariable, DictViewVariable, SetVariable
-from dynamo.eval.variables.objects import ClassVariable, NoSuchAttribute, UserObjectVariable
+from dynamo.eval.variables.objects import ClassVariable, NoSuchAttribute, UserObjectVariable, static_lookup
 from dynamo.eval.variables.sequence import (
     ListVariable,
     RangeVariable,
@@ -191,7 +192,11 @@ def compare(tx: Translator, symbol: str, left: VariableTracker, right: VariableT
         if symbol in ("==", "!=") and isinstance(right, ConstantVariable | UserObjectVariable):
             if isinstance(right, ConstantVariable) or _has_default_equality(right):
                 return ConstantVariable((left is right) == (symbol == "=="))
-    if isinstance(right, UserObjectVariable) and isinstance(left, ConstantVariable) and symbol in ("==", "!="):
+    if (
+        isinstance(right, UserObjectVariable)
+        and isinstance(left, ConstantVariable)
+        and symbol in ("==", "!=")
+    ):
         if _has_default_equality(right):
             return ConstantVariable(symbol == "!=")
     known = constants([left, right], {})
@@ -201,7 +206,7 @@ def compare(tx: Translator, symbol: str, left: VariableTracker, right: VariableT
 
 
 def _has_default_equality(var: UserObjectVariable) -> bool:
-    return var.kind.__eq__ is object.__eq__ and var.kind.__ne__ is object.__ne__
+    return all(static_lookup(var.kind, name) is static_lookup(object, name) for name in ("__eq__", "__ne__"))
 
 
 def identical(tx: Translator, left: VariableTracker, right: VariableTracker) -> bool:
@@ -270,7 +275,9 @@ def get_item(tx: Translator, container: VariableTracker, key: VariableTracker) -
     raise GraphBreak(f"{container.describe()}[…]")
 
 
-def set_item(tx: Translator, container: VariableTracker, key: VariableTracker, value: VariableTracker | None) -> None:
+def set_item(
+    tx: Translator, container: VariableTracker, key: VariableTracker, value: VariableTracker | None
+) -> None:
     """``container[key] = value``, or ``del container[key]`` for None."""
     container, key = realize(container), realize(key)
     if isinstance(container, TensorVariable) and value is not None:

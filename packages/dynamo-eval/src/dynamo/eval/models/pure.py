@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
+
 from dynamo.eval.errors import GraphBreak
 from dynamo.eval.variables.base import Translator, VariableTracker, constants, realize
 from dynamo.eval.variables.calls import models
@@ -16,11 +17,7 @@ Args = list[VariableTracker]
 Kwargs = dict[str, VariableTracker]
 
 _CONVERSIONS = (int, float, complex, str, bytes, repr, ord, chr, round, divmod, pow, format, bin, hex, ascii)
-_MATH = tuple(
-    value
-    for name, value in vars(math).items()
-    if callable(value) and not name.startswith("_")
-)
+_MATH = tuple(value for name, value in vars(math).items() if callable(value) and not name.startswith("_"))
 
 
 def pure_model(function: Callable[..., Any]) -> Callable[[Translator, Args, Kwargs], VariableTracker]:
@@ -50,5 +47,3 @@ def call_is_tensor(tx: Translator, args: Args, kwargs: Kwargs) -> VariableTracke
     if len(args) != 1 or kwargs:
         raise GraphBreak("torch.is_tensor() with these arguments")
     return ConstantVariable(isinstance(realize(args[0]), TensorVariable))
-
-

@@ -4,6 +4,7 @@ import types
 from typing import final
 
 import torch
+
 from dynamo.eval.errors import GraphBreak
 from dynamo.eval.variables.base import Translator, VariableTracker
 from dynamo.eval.variables.constant import ConstantVariable

@@ -1,6 +1,9 @@
 """torch functions that are not one plain node: questions about modes, grad mode contexts, Tensor methods."""
 
 import torch
+from torch._jit_internal import is_scripting
+from torch.jit._trace import is_tracing
+
 from dynamo.eval.models.builtin_calls import Args, Kwargs, expect
 from dynamo.eval.variables.base import Translator, VariableTracker, realize
 from dynamo.eval.variables.calls import models
@@ -32,7 +35,7 @@ def call_enable_grad(tx: Translator, args: Args, kwargs: Kwargs) -> VariableTrac
     return GradModeVariable(True)
 
 
-@models(torch.jit.is_scripting, torch.jit.is_tracing)
+@models(is_scripting, is_tracing)
 def call_is_scripting(tx: Translator, args: Args, kwargs: Kwargs) -> VariableTracker:
     return ConstantVariable(False)
 
@@ -53,4 +56,3 @@ def _tensor_question(name: str) -> None:
 
 for _name in ("is_floating_point", "is_complex"):
     _tensor_question(_name)
-

@@ -77,7 +77,7 @@ def rebuild_namedtuple(emit: Emitter, var: NamedTupleVariable) -> None:
 
 @rebuilds(StructSequenceVariable)
 def rebuild_struct_sequence(emit: Emitter, var: StructSequenceVariable) -> None:
-    emit.callable(var.kind)
+    emit.callable(var.struct_kind)
     rebuild_tuple(emit, var)
     emit.call(1)
 

@@ -66,7 +66,7 @@ def grad_mode_context(mode: bool) -> Any:
 
 def new_object(kind: type, attributes: dict[str, Any]) -> Any:
     """An object of a plain class with these attributes, its ``__init__`` having run at capture."""
-    value = object.__new__(kind)
+    value: Any = object.__new__(kind)
     value.__dict__.update(attributes)
     return value
 

@@ -114,7 +114,9 @@ class VariableTracker:
 class LazyVariable(VariableTracker):
     """A value that nobody has read yet: it has a source and no guard."""
 
-    def __init__(self, value: object, source: Source, build: "Callable[[object, Source], VariableTracker]") -> None:
+    def __init__(
+        self, value: object, source: Source, build: "Callable[[object, Source], VariableTracker]"
+    ) -> None:
         super().__init__(source)
         self.value = value
         self._build = build

@@ -4,6 +4,7 @@ import enum
 from typing import Any, Final, final
 
 import torch
+
 from dynamo.eval.errors import GraphBreak
 from dynamo.eval.variables.base import Translator, VariableTracker, constants
 from dynamo.guards import Source
@@ -125,7 +126,8 @@ def from_constant(value: Any) -> VariableTracker:
     maker = FRESH.get(type(value))
     if maker is None:
         raise GraphBreak(f"a fresh {type(value).__name__}")
-    return maker(value)
+    made: VariableTracker = maker(value)
+    return made
 
 
 #: makers of variables for fresh values of other types; sequence and range kinds add themselves

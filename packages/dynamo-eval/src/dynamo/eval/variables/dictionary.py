@@ -34,9 +34,7 @@ class DictVariable(VariableTracker):
 
     mutable = True
 
-    def __init__(
-        self, entries: Iterable[Entry], kind: type = dict, source: Source | None = None
-    ) -> None:
+    def __init__(self, entries: Iterable[Entry], kind: type = dict, source: Source | None = None) -> None:
         super().__init__(source)
         self.entries: dict[Any, Entry] = {key_of(key): (key, value) for key, value in entries}
         self.kind = kind

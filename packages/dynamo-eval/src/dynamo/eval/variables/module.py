@@ -7,6 +7,7 @@ import types
 from typing import Final, final
 
 import torch
+
 from dynamo.eval.effects import AttributeWrite
 from dynamo.eval.errors import GraphBreak
 from dynamo.eval.variables.base import Translator, VariableTracker

@@ -6,6 +6,7 @@ from collections import OrderedDict, defaultdict
 from typing import Any
 
 import torch
+
 from dynamo.eval.errors import GraphBreak
 from dynamo.eval.output_graph import OutputGraph
 from dynamo.eval.variables.base import VariableTracker

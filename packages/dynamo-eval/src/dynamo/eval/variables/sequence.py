@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, Final, final
 
 import torch
+
 from dynamo.eval.effects import ContentChange
 from dynamo.eval.errors import GraphBreak
 from dynamo.eval.variables.base import Translator, VariableTracker, realize, realized
@@ -15,14 +16,14 @@ from dynamo.guards import Source
 class SequenceVariable(VariableTracker):
     """What tuples and lists share: known length, items that may not have been read yet."""
 
-    kind: ClassVar[type]
+    kind: ClassVar[Any]  # a class that an iterable of items makes
 
     def __init__(self, items: Sequence[VariableTracker], source: Source | None = None) -> None:
         super().__init__(source)
         self.items = list(items)
 
     def python_type(self) -> type:
-        return self.kind
+        return self.kind  # type: ignore[no-any-return]  # see `kind`
 
     def as_python_constant(self) -> Any:
         return self.kind(realize(item).as_python_constant() for item in self.items)
@@ -99,7 +100,7 @@ class BoundMethodVariable(VariableTracker):
 class TupleVariable(SequenceVariable):
     """A tuple."""
 
-    kind = tuple
+    kind: ClassVar[Any] = tuple
     mutable = True  # not changeable, but `is` tells two equal ones apart
 
     def sliced(self, items: list[VariableTracker]) -> VariableTracker:
@@ -110,7 +111,7 @@ class TupleVariable(SequenceVariable):
 class SizeVariable(TupleVariable):
     """A `torch.Size` of known integers."""
 
-    kind = torch.Size
+    kind: ClassVar[Any] = torch.Size
 
     def sliced(self, items: list[VariableTracker]) -> VariableTracker:
         return SizeVariable(items)
@@ -390,4 +391,3 @@ FRESH[torch.Size] = _fresh_sequence(SizeVariable)
 FRESH[list] = _fresh_sequence(ListVariable)
 FRESH[range] = RangeVariable
 FRESH[slice] = lambda value: SliceVariable([from_constant(p) for p in (value.start, value.stop, value.step)])
-

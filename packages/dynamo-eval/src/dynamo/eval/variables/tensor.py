@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, final
 
 import torch
+
 from dynamo.eval.errors import GraphBreak
 from dynamo.eval.fake import is_fake
 from dynamo.eval.output_graph import CallKind
@@ -212,15 +213,15 @@ class StructSequenceVariable(TupleVariable):
 
     def __init__(self, items: list[VariableTracker], kind: type) -> None:
         super().__init__(items)
-        self.kind = kind
+        self.struct_kind = kind
 
     def python_type(self) -> type:
-        return self.kind
+        return self.struct_kind
 
     def get_attr(self, tx: Translator, name: str) -> VariableTracker:
-        fields = [each for each in dir(self.kind) if not each.startswith("_")]
+        fields = [each for each in dir(self.struct_kind) if not each.startswith("_")]
         if name in fields:
-            position = _field_positions(self.kind).get(name)
+            position = _field_positions(self.struct_kind).get(name)
             if position is not None:
                 return realize(self.items[position])
         return super().get_attr(tx, name)
@@ -229,7 +230,7 @@ class StructSequenceVariable(TupleVariable):
 def _field_positions(kind: type) -> dict[str, int]:
     """Field name → position of a struct sequence type, found by building one of distinct integers."""
     count = kind.n_sequence_fields  # type: ignore[attr-defined]  # every struct sequence type has it
-    probe = kind(range(count))  # type: ignore[call-arg]  # struct sequence types take one iterable
+    probe = kind(range(count))
     return {
         name: getattr(probe, name)
         for name in dir(kind)

@@ -5,6 +5,7 @@ from functools import cache
 from typing import Any, Final, final
 
 import torch
+
 from dynamo.eval.errors import GraphBreak
 from dynamo.eval.variables.base import Translator, VariableTracker
 from dynamo.eval.variables.constant import from_constant
@@ -14,7 +15,7 @@ from dynamo.guards import Source
 #: namespaces whose functions are pure tensor functions, each kept as one node
 NAMESPACES: Final = (
     torch, torch.functional, torch.nn.functional, torch.special, torch.linalg, torch.fft,
-    torch._C._nn, torch._C._special, torch._C._linalg, torch._C._fft, torch._C._VariableFunctions,
+    torch._C._nn, torch._C._VariableFunctions,
 )  # fmt: skip
 #: written in Python, yet kept as one node
 PYTHON_MODULES: Final = frozenset({"torch.functional", "torch.nn.functional"})
@@ -34,8 +35,7 @@ def graph_functions() -> dict[int, Any]:
     """The functions that become nodes, by identity (kept alive by the table)."""
     found: dict[int, Any] = {}
     for namespace in NAMESPACES:
-        for name in dir(namespace):
-            value = getattr(namespace, name, None)
+        for name, value in _members(namespace):
             if name.startswith("__") or name in EXCLUDED or isinstance(value, type) or not callable(value):
                 continue
             if isinstance(value, types.FunctionType):
@@ -49,6 +49,13 @@ def graph_functions() -> dict[int, Any]:
     for value in EXTRA:
         found[id(value)] = value
     return found
+
+
+def _members(namespace: Any) -> list[tuple[str, Any]]:
+    """What a namespace holds. A module is not asked by `getattr`, which would import torch's lazy submodules."""
+    if isinstance(namespace, types.ModuleType):
+        return list(vars(namespace).items())
+    return [(name, getattr(namespace, name, None)) for name in dir(namespace)]
 
 
 def is_graph_function(value: Any) -> bool:

@@ -9,8 +9,8 @@ from dynamo.eval.bytecode import Instruction
 from dynamo.eval.bytecode.versions.select import FACTS
 from dynamo.eval.errors import GraphBreak
 from dynamo.eval.interpret.frame import SymbolicFrame
-from dynamo.eval.interpret.ops.attributes import SuperVariable
 from dynamo.eval.interpret.table import OpcodeTable
+from dynamo.eval.models.super_calls import SuperVariable
 from dynamo.eval.variables.base import VariableTracker, realize
 from dynamo.eval.variables.cell import CellVariable
 from dynamo.eval.variables.constant import OpaqueConstant
@@ -77,7 +77,7 @@ def call_value(
         return _super(frame, args)
     value = getattr(function, "value", None)
     if any(value is each for each in FRAME_READERS):
-        raise GraphBreak(f"{value.__name__}()", "it looks at the frame itself")
+        raise GraphBreak(f"{getattr(value, '__name__', value)}()", "it looks at the frame itself")
     return function.call(frame, args, kwargs)
 
 

@@ -123,7 +123,9 @@ def store_global(frame: SymbolicFrame, inst: Instruction) -> None:
 @table.op("DELETE_GLOBAL", "STORE_NAME", "DELETE_NAME", "LOAD_CLASSDEREF", "LOAD_LOCALS",
           "LOAD_FROM_DICT_OR_DEREF", "LOAD_FROM_DICT_OR_GLOBALS", "LOAD_BUILD_CLASS", "SETUP_ANNOTATIONS")  # fmt: skip
 def class_body(frame: SymbolicFrame, inst: Instruction) -> None:
-    raise GraphBreak(f"{_WORDS.get(inst.opname, 'a class body')}", "define it outside of the captured function")
+    raise GraphBreak(
+        f"{_WORDS.get(inst.opname, 'a class body')}", "define it outside of the captured function"
+    )
 
 
 _WORDS = {"DELETE_GLOBAL": "del of a global", "LOAD_BUILD_CLASS": "a class definition"}
