@@ -8,7 +8,6 @@ import gc
 import operator
 import pickle
 import weakref
-from collections.abc import Mapping
 from typing import Any
 
 import pytest
@@ -58,14 +57,14 @@ def test_running_gives_what_calling_gives(kind: type[ft.Interpreter], collect: b
 
 def test_each_step_can_be_overridden() -> None:
     class Swap(ft.Interpreter):
-        def call_function(self, target: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+        def call_function(self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
             return (
                 torch.neg(*args, **kwargs)
                 if target is torch.sigmoid
                 else super().call_function(target, args, kwargs)
             )
 
-        def call_method(self, target: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+        def call_method(self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
             return args[0].sigmoid() if target == "neg" else super().call_method(target, args, kwargs)
 
     traced = ft.symbolic_trace(lambda x: torch.sigmoid(x).neg())
@@ -173,12 +172,12 @@ def test_a_transformer_that_changes_nothing_keeps_everything() -> None:
 
 def test_a_transformer_swaps_operations_and_marks_where_they_come_from() -> None:
     class Swap(ft.Transformer):
-        def call_function(self, target: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+        def call_function(self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
             if target is torch.sigmoid:
                 return torch.neg(*args, **kwargs)
             return super().call_function(target, args, kwargs)
 
-        def call_method(self, target: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+        def call_method(self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
             if target == "neg":
                 return args[0].sigmoid()
             return super().call_method(target, args, kwargs)

@@ -68,7 +68,9 @@ class InvertedResidual(nn.Module):
         super().__init__()
         wide = inside * expand
         activation = nn.SiLU if squeeze else nn.ReLU6
-        self.expand = nn.Sequential(nn.Conv2d(inside, wide, 1, bias=False), nn.BatchNorm2d(wide), activation())
+        self.expand = nn.Sequential(
+            nn.Conv2d(inside, wide, 1, bias=False), nn.BatchNorm2d(wide), activation()
+        )
         self.depthwise = nn.Sequential(
             nn.Conv2d(wide, wide, 3, stride, 1, groups=wide, bias=False), nn.BatchNorm2d(wide), activation()
         )
@@ -131,7 +133,9 @@ class ViT(nn.Module):
         self.attentions = nn.ModuleList([Attention(width, 4) for _ in range(depth)])
         self.mlps = nn.ModuleList(
             [
-                nn.Sequential(nn.Linear(width, 4 * width), nn.GELU(), nn.Dropout(0.1), nn.Linear(4 * width, width))
+                nn.Sequential(
+                    nn.Linear(width, 4 * width), nn.GELU(), nn.Dropout(0.1), nn.Linear(4 * width, width)
+                )
                 for _ in range(depth)
             ]
         )

@@ -32,10 +32,16 @@ def instruction_name(frame: FrameType) -> str:
 
 def unpacked_length(frame: FrameType) -> int | None:
     """Into how many names ``frame`` is unpacking a value (``a, b = value``); None when it is doing something else."""
-    if instruction_name(frame) != "UNPACK_SEQUENCE":
+    at = frame.f_lasti
+    code = frame.f_code.co_code if at >= 0 else b""
+    if not code or dis.opname[code[at]] != "UNPACK_SEQUENCE":
         return None
-    present = _present(frame)
-    return None if present is None else present[0][present[1]].arg
+    length, shift = code[at + 1], 8
+    while at >= 2 and code[at - 2] == dis.EXTENDED_ARG:  # the higher bytes stand in front
+        at -= 2
+        length |= code[at + 1] << shift
+        shift += 8
+    return length
 
 
 def asserts(frame: FrameType) -> bool:

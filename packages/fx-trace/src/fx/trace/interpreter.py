@@ -149,7 +149,7 @@ class Interpreter:
         run: Callable[[Target, tuple[Any, ...], dict[str, Any]], Any] = getattr(self, n.op)
         return run(n.target, args, kwargs)
 
-    def placeholder(self, target: Target, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+    def placeholder(self, target: Target, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Take the next argument of ``run``; all the rest for ``*args``; the default when there is none.
 
         Raises:
@@ -169,23 +169,24 @@ class Interpreter:
             f"Expected positional argument for parameter {target}, but one was not passed in!", str(target)
         )
 
-    def get_attr(self, target: Target, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+    def get_attr(self, target: Target, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Fetch an attribute of the module."""
         return self.fetch_attr(str(target))
 
-    def call_function(self, target: Target, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+    def call_function(self, target: Target, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Call a function."""
-        return cast("Callable[..., Any]", target)(*args, **kwargs)
+        call: Any = target
+        return call(*args, **kwargs)
 
-    def call_method(self, target: Target, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+    def call_method(self, target: Target, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Call a method of the first argument."""
         return getattr(args[0], str(target))(*args[1:], **kwargs)
 
-    def call_module(self, target: Target, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+    def call_module(self, target: Target, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Call a submodule."""
         return self.fetch_attr(str(target))(*args, **kwargs)
 
-    def output(self, target: Target, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+    def output(self, target: Target, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Give the result of the graph."""
         return args[0]
 
@@ -209,8 +210,8 @@ class Interpreter:
 
     def fetch_args_kwargs_from_env(self, n: Node) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """The arguments of ``n`` with values in place of nodes."""
-        args = cast("tuple[Any, ...]", self.map_nodes_to_values(n.args, n))
-        kwargs = cast("dict[str, Any]", self.map_nodes_to_values(n.kwargs, n)) if n.kwargs else {}
+        args: tuple[Any, ...] = self.map_nodes_to_values(n.args, n)
+        kwargs: dict[str, Any] = self.map_nodes_to_values(n.kwargs, n) if n.kwargs else {}
         return args, kwargs
 
     def map_nodes_to_values(self, args: Argument, n: Node) -> Any:
@@ -246,11 +247,11 @@ class Interpreter:
             for step in plan.steps:
                 args = step.args(slots)
                 if step.op == "call_function":
-                    call = cast("Callable[..., Any]", step.target)
+                    call = step.target
                 elif step.fetch is not None:
                     call = step.fetch(self.module)
                 elif step.op == "call_method":
-                    call = getattr(args[0], cast("str", step.target))
+                    call = getattr(args[0], step.target)
                     args = args[1:]
                 elif step.op == "output":
                     result = slots[step.into] = args[0]
@@ -267,7 +268,7 @@ class Interpreter:
             if step is not None:
                 self._explain(step.node, error)
                 if isinstance(error, AttributeError) and step.fetch is not None:
-                    self.fetch_attr(cast("str", step.target))
+                    self.fetch_attr(step.target)
             raise
         finally:
             self._env = None

@@ -34,18 +34,20 @@ _TORCH_PLUMBING: Final = frozenset(
         "overrides.py",
     )
 )
-_is_plumbing_file: dict[str, bool] = {}
 
 
 _new_location: Final = object.__new__
 
 
-def _is_plumbing(filename: str) -> bool:
-    known = _is_plumbing_file.get(filename)
-    if known is None:
-        known = filename in _TORCH_PLUMBING or filename.startswith(_HERE)
-        _is_plumbing_file[filename] = known
-    return known
+class _Plumbing(dict[str, bool]):
+    """Whether a file is plumbing, worked out once for each."""
+
+    def __missing__(self, filename: str) -> bool:
+        found = self[filename] = filename in _TORCH_PLUMBING or filename.startswith(_HERE)
+        return found
+
+
+_is_plumbing: Final = _Plumbing()
 
 
 @final
@@ -132,13 +134,9 @@ def user_frame(frame: FrameType | None = None) -> FrameType | None:
     """The innermost frame, from ``frame`` (the caller's) outwards, that belongs neither to this package nor to torch's dispatch."""
     if frame is None:
         frame = sys._getframe(1)
-    while frame is not None:
-        filename = frame.f_code.co_filename
-        known = _is_plumbing_file.get(filename)
-        if not (_is_plumbing(filename) if known is None else known):
-            return frame
+    while frame is not None and _is_plumbing[frame.f_code.co_filename]:
         frame = frame.f_back
-    return None
+    return frame
 
 
 def location_of_user() -> Location | None:
@@ -152,7 +150,7 @@ def stack_of_user() -> str:
     frames = [
         summary
         for summary in traceback.StackSummary.extract(_walk(user_frame()), lookup_lines=False)
-        if not _is_plumbing(summary.filename)
+        if not _is_plumbing[summary.filename]
     ]
     frames.reverse()
     return "".join(traceback.StackSummary.from_list(frames).format()).strip()

@@ -28,7 +28,7 @@ class Lowering(Protocol):
         ...
 
     def create_node(
-        self, kind: Any, target: Any, args: tuple[Argument, ...], kwargs: Mapping[str, Argument], /
+        self, kind: Any, target: Any, args: tuple[Argument, ...], kwargs: dict[str, Argument], /
     ) -> Node:
         """Insert a node that makes an argument."""
         ...

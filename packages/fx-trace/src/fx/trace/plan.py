@@ -13,7 +13,7 @@ from operator import attrgetter, itemgetter
 from typing import Any, Final, final
 from weakref import WeakKeyDictionary
 
-from fx.ir import Argument, Graph, Node, Op, Target
+from fx.ir import Argument, Graph, Node, Op
 
 __all__ = ["Plan", "Step", "last_uses", "load", "plan_of"]
 
@@ -28,7 +28,7 @@ class Step:
 
     node: Node
     op: Op
-    target: Target
+    target: Any
     args: Fetch
     kwargs: Fetch | None
     fetch: Callable[[Any], Any] | None

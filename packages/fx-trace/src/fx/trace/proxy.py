@@ -108,7 +108,7 @@ class TracerBase:
         kind: Op,
         target: Target,
         args: tuple[Argument, ...],
-        kwargs: Mapping[str, Argument],
+        kwargs: dict[str, Argument],
         name: str | None = None,
         type_expr: Any = None,
     ) -> Node:
@@ -121,9 +121,7 @@ class TracerBase:
         """
         if self.check_mutable_operations and kind in ("call_function", "call_method"):
             self._refuse_mutation(kind, target, kwargs)
-        node = self.graph.create_node(
-            kind, target, args, cast("dict[str, Argument]", kwargs), name, type_expr
-        )
+        node = self.graph.create_node(kind, target, args, kwargs, name, type_expr)
         scope = self.scope
         self.node_name_to_scope[node.name] = (scope.module_path, scope.module_type)
         if self.module_stack:
@@ -164,7 +162,7 @@ class TracerBase:
         kind: Op,
         target: Target,
         args: tuple[Any, ...],
-        kwargs: Mapping[str, Any],
+        kwargs: dict[str, Any],
         name: str | None = None,
         type_expr: Any = None,
         proxy_factory_fn: Callable[[Node], Proxy] | None = None,
@@ -191,7 +189,7 @@ class TracerBase:
                 }
         else:
             args = cast("tuple[Any, ...]", self.create_arg(args))
-            kwargs = cast("Mapping[str, Any]", self.create_arg(kwargs))
+            kwargs = cast("dict[str, Any]", self.create_arg(kwargs))
         node = self.create_node(kind, target, args, kwargs, name, type_expr)
         if proxy_factory_fn is not None:
             return proxy_factory_fn(node)
@@ -305,9 +303,13 @@ class Proxy(Operators["Proxy"]):
         return f"{type(self).__name__}({self.node.name})"
 
     def __getattr__(self, k: str) -> Any:
-        if k[:2] == "__" and k[-2:] == "__" and not hasattr(torch.Tensor, k):
+        if k[0] == "_" and k[:2] == "__" and k[-2:] == "__" and not hasattr(torch.Tensor, k):
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {k!r}")
-        return Attribute(self, k)
+        made = _new_proxy(Attribute)
+        _set_attribute(made, (self, k))
+        _set_attribute_node(made, None)
+        _set_tracer(made, self.tracer)
+        return made
 
     def __setattr__(self, k: str, value: object) -> None:
         if type(self) in _RECORDED_CLASSES and k not in _OWN_ATTRIBUTES:

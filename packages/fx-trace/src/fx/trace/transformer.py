@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any, Final, cast
 
 import torch
@@ -51,7 +51,7 @@ class TransformerTracer(Tracer):
         kind: Op,
         target: Target,
         args: tuple[Argument, ...],
-        kwargs: Mapping[str, Argument],
+        kwargs: dict[str, Argument],
         name: str | None = None,
         type_expr: Any = None,
     ) -> Node:
@@ -96,25 +96,25 @@ class Transformer(Interpreter):
         finally:
             self.tracer.source = None
 
-    def placeholder(self, target: Target, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Proxy:
+    def placeholder(self, target: Target, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Proxy:
         """Make a placeholder of the same name and default."""
         return self.tracer.proxy(self.tracer.create_node("placeholder", target, args, {}))
 
-    def get_attr(self, target: Target, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Proxy:
+    def get_attr(self, target: Target, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Proxy:
         """Record the same fetch."""
         return self.tracer.create_proxy("get_attr", target, args, kwargs)
 
-    def call_function(self, target: Target, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+    def call_function(self, target: Target, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Record the same call."""
         return self.tracer.create_proxy("call_function", target, args, kwargs)
 
-    def call_method(self, target: Target, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+    def call_method(self, target: Target, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Record the same call; a method of an untraced object is called."""
         if isinstance(args[0], Proxy):
             return self.tracer.create_proxy("call_method", target, args, kwargs)
         return super().call_method(target, args, kwargs)
 
-    def call_module(self, target: Target, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+    def call_module(self, target: Target, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Let the tracer decide: it records leaf modules, which here are all, and traces through others."""
         if type(self.tracer) is TransformerTracer:
             return self.tracer.create_proxy("call_module", target, args, kwargs)

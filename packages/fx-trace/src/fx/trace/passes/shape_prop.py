@@ -41,21 +41,13 @@ class TensorMetadata(NamedTuple):
     device: torch.device
 
 
-_FORMATS = (torch.contiguous_format, torch.channels_last, torch.channels_last_3d)
+_FORMATS = {4: torch.channels_last, 5: torch.channels_last_3d}
 
 
 def tensor_metadata(tensor: torch.Tensor) -> TensorMetadata:
     """Describe ``tensor``."""
     is_strided = tensor.layout is torch.strided
-    found = None
-    if is_strided and not tensor.is_nested:
-        ranks = {torch.channels_last: 4, torch.channels_last_3d: 5}
-        for memory_format in _FORMATS:
-            if tensor.ndim == ranks.get(memory_format, tensor.ndim) and tensor.is_contiguous(
-                memory_format=memory_format
-            ):
-                found = memory_format
-                break
+    found = _memory_format(tensor) if is_strided and not tensor.is_nested else None
     return TensorMetadata(
         tensor.shape,
         tensor.dtype,
@@ -65,6 +57,13 @@ def tensor_metadata(tensor: torch.Tensor) -> TensorMetadata:
         tensor.is_quantized,
         tensor.device,
     )
+
+
+def _memory_format(tensor: torch.Tensor) -> torch.memory_format | None:
+    if tensor.is_contiguous():
+        return torch.contiguous_format
+    other = _FORMATS.get(tensor.ndim)
+    return other if other is not None and tensor.is_contiguous(memory_format=other) else None
 
 
 class ShapeProp(Interpreter):
@@ -87,6 +86,12 @@ class ShapeProp(Interpreter):
     def run_node(self, n: Node) -> Any:
         """Run one node and describe its value."""
         result = super().run_node(n)
+        if self.fake_mode is not None:
+            n.meta["val"] = result
+        n.meta["type"] = type(result)
+        if isinstance(result, torch.Tensor):
+            n.meta["tensor_meta"] = tensor_metadata(result)
+            return result
         found = False
 
         def describe(value: object) -> object:
