@@ -320,7 +320,7 @@ def delete_names(x):
     z = y * 2
     del y
     try:
-        return y  # noqa: F821
+        return y
     except NameError as error:
         return z, str(error)
 
@@ -411,7 +411,9 @@ MUTATIONS = [
 
 
 @pytest.mark.parametrize(("program", "make"), MUTATIONS, ids=lambda v: getattr(v, "__name__", ""))
-def test_arguments_are_changed_as_they_are_plainly(program: Callable[..., Any], make: Callable[[], Any]) -> None:
+def test_arguments_are_changed_as_they_are_plainly(
+    program: Callable[..., Any], make: Callable[[], Any]
+) -> None:
     captured = dynamo.optimize("eager")(program)
     for _ in range(3):
         plain, ours = make(), make()

@@ -33,10 +33,10 @@ if TYPE_CHECKING:
     from dynamo.eval.errors import SkipFrame as SkipFrame
     from dynamo.eval.errors import Unsupported as Unsupported
     from dynamo.eval.errors import UsageError as UsageError
-    from dynamo.eval.explain import ExplainOutput as ExplainOutput
+    from dynamo.eval.explanation import ExplainOutput as ExplainOutput
     from dynamo.eval.interpret.translator import InstructionTranslator as InstructionTranslator
     from dynamo.eval.output_graph import OutputGraph as OutputGraph
-    from dynamo.eval.report import report as report
+    from dynamo.eval.reporting import report as report
     from dynamo.eval.settings import config as config
     from dynamo.eval.variables.base import VariableTracker as VariableTracker
     from dynamo.eval.variables.wrap import VariableBuilder as VariableBuilder
@@ -48,10 +48,10 @@ _HOMES = {
     "backends.testing": "CompileCounter",
     "convert_frame": "convert_frame convert_frame_assert",
     "errors": "BackendError BreakReason CaptureError GraphBreak InternalError SkipFrame Unsupported UsageError",
-    "explain": "ExplainOutput",
+    "explanation": "ExplainOutput",
     "interpret.translator": "InstructionTranslator",
     "output_graph": "OutputGraph",
-    "report": "report",
+    "reporting": "report",
     "settings": "config",
     "variables.base": "VariableTracker",
     "variables.wrap": "VariableBuilder",

@@ -14,7 +14,7 @@ from dynamo.eval.backends.registry import Backend
 from dynamo.eval.breaks import forget_resume_functions
 from dynamo.eval.convert_frame import DISABLED, Callback, Observer, convert_frame, convert_frame_assert
 from dynamo.eval.errors import GraphBreak, UsageError
-from dynamo.eval.explain import ExplainOutput, Record, summarize
+from dynamo.eval.explanation import ExplainOutput, Record, summarize
 from dynamo.eval.interpret.code_view import forget_decoded
 from dynamo.eval.models.pure import pure_model
 from dynamo.eval.statistics import counters

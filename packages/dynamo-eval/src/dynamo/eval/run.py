@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from dynamo.eval import _frame
 from dynamo.eval.api import optimize
-from dynamo.eval.explain import Record, guard_words
+from dynamo.eval.explanation import Record, guard_words
 
 
 def run_script(path: str, arguments: Sequence[str], record: Record) -> int:

@@ -64,8 +64,8 @@ def _deterministic_trial() -> contextlib.AbstractContextManager[object]:
     before = torch.are_deterministic_algorithms_enabled()
     warn = torch.is_deterministic_algorithms_warn_only_enabled()
     return _restoring(
-        lambda: torch.use_deterministic_algorithms(not before),
-        lambda: torch.use_deterministic_algorithms(before, warn_only=warn),
+        lambda: torch._C._set_deterministic_algorithms(not before),
+        lambda: torch._C._set_deterministic_algorithms(before, warn_only=warn),
     )
 
 
@@ -81,8 +81,8 @@ def _warn_only_trial() -> contextlib.AbstractContextManager[object]:
     before = torch.are_deterministic_algorithms_enabled()
     warn = torch.is_deterministic_algorithms_warn_only_enabled()
     return _restoring(
-        lambda: torch.use_deterministic_algorithms(True, warn_only=not warn),
-        lambda: torch.use_deterministic_algorithms(before, warn_only=warn),
+        lambda: torch._C._set_deterministic_algorithms(True, warn_only=not warn),
+        lambda: torch._C._set_deterministic_algorithms(before, warn_only=warn),
     )
 
 
