@@ -36,11 +36,11 @@ _TOO_LARGE: Final = 1 << 31
 # As module constants: reading a member of an enum costs five times as much.
 _NUMBER, _CONST, _NAME, _LOCAL, _CELL = map(int, (Kind.NUMBER, Kind.CONST, Kind.NAME, Kind.LOCAL, Kind.CELL))
 _COMPOUND: Final = ("CALL", "CALL_KW", "END_FOR")
-# What is one physical instruction whose operand needs no rewriting: opcode and kind of operand.
-_PLAIN: Final = {
-    name: (number, int(KIND_OF.get(name, Kind.NUMBER)))
-    for name, number in _OPMAP.items()
-    if name not in FACTS.write and name not in FACTS.jump_names and name not in _COMPOUND
+# What is one physical instruction: opcode and kind of operand; opcode -1 where FACTS.write says how it is written.
+_SINGLE: Final = {
+    name: (_OPMAP[name] if name not in FACTS.write else -1, int(KIND_OF.get(name, Kind.NUMBER)))
+    for name in {*_OPMAP, *FACTS.write}
+    if name not in FACTS.jump_names and name not in _COMPOUND
 }
 # Normal-form name, number operand → opcode, physical operand; memo of FACTS.write, a few thousand pairs at most.
 _WRITTEN: Final[dict[tuple[str, int], tuple[int, int]]] = {}
@@ -125,6 +125,7 @@ class _Lowering:
         ops, place = result.ops, result.place
         add_op, add_arg = ops.append, result.args.append
         add_place, add_handler = result.positions.append, result.handlers.append
+        tables, written = self._tables.by_kind(), _WRITTEN
         skip = 0
         for index, inst in enumerate(self._instructions):
             if skip:
@@ -137,12 +138,21 @@ class _Lowering:
                 skip = self._join(index)
                 if skip:
                     continue
-            plain = _PLAIN.get(name)
-            if plain is None:
+            single = _SINGLE.get(name)
+            if single is None:
                 self._special(inst, index)
                 continue
-            op, kind = plain
-            arg = operand(inst, kind) if kind else inst.arg or 0
+            op, kind = single
+            arg = inst.arg
+            if not kind:
+                arg = arg or 0
+            else:
+                # Unedited code has its tables' own objects as operands: then the decoded index still holds.
+                table = tables[kind] if kind < len(tables) else None
+                if table is None or arg is None or not 0 <= arg < len(table) or table[arg] is not inst.argval:
+                    arg = operand(inst, kind)
+            if op < 0:
+                op, arg = written.get((name, arg)) or _write(name, arg)
             if not 0 <= arg < _TOO_LARGE:
                 raise AssembleError(f"{inst}: operand {arg} out of range (line {inst.lineno})")
             add_op(op)
@@ -151,25 +161,13 @@ class _Lowering:
             add_handler(inst.handler)
 
     def _special(self, inst: Instruction, index: int) -> None:
-        """Write an instruction that is not one physical instruction of the same name and operand."""
+        """Write an instruction that is a jump or more than one physical instruction."""
         if inst.target is not None:
             self._jump(inst, inst.target, forward=self._order[inst.target] > index)
         elif inst.opname in _COMPOUND:
             _COMPOUND_WRITERS[inst.opname](self, inst)
         else:
-            self._rewritten(inst)
-
-    def _rewritten(self, inst: Instruction) -> None:
-        name = inst.opname
-        write = FACTS.write.get(name)
-        if write is None:
-            raise AssembleError(f"{name} is not an instruction of this Python (line {inst.lineno})")
-        arg = self._operand(inst, KIND_OF.get(name, Kind.NUMBER))
-        written = _WRITTEN.get((name, arg))
-        if written is None:
-            physical, operand = write(arg)
-            written = _WRITTEN[name, arg] = _OPMAP[physical], operand
-        self.result.append(*written, inst, inst.positions)
+            raise AssembleError(f"{inst.opname} is not an instruction of this Python (line {inst.lineno})")
 
     def _join(self, index: int) -> int:
         """Write a run of instructions as one, where that is possible; returns how many more than one it takes."""
@@ -244,6 +242,13 @@ class _Lowering:
         self.result.emit("END_FOR" if FACTS.for_iter_needs_end_for else "NOP", 0, inst)
         if FACTS.end_for_is_pair:
             self.result.emit("POP_TOP", 0, inst)
+
+
+def _write(name: str, arg: int) -> tuple[int, int]:
+    """Opcode and physical operand of a normal-form instruction, remembered."""
+    physical, operand = FACTS.write[name](arg)
+    result = _WRITTEN[name, arg] = _OPMAP[physical], operand
+    return result
 
 
 _COMPOUND_WRITERS: Final = {

@@ -84,6 +84,10 @@ class NameTables:
         self._cell_index.update((name, first + index) for index, name in enumerate(self.freevars))
         self._plus = (*self.varnames, *own_cells, *self.freevars)
 
+    def by_kind(self) -> tuple[Sequence[object] | None, ...]:
+        """The table of each `Kind` of operand that has one: constants, names, locals, cells."""
+        return None, self.consts, self.names, self._plus, self._plus
+
     def const(self, value: object, hint: int | None) -> int:
         """Index of a constant; `hint` is taken when that very object stands there."""
         if hint is not None and 0 <= hint < len(self.consts) and self.consts[hint] is value:
