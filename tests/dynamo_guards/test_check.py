@@ -56,6 +56,22 @@ def test_the_text_is_that_of_the_seed() -> None:
     assert manager.check_fn(2, tensor) is True
 
 
+def test_the_words_name_each_source_once_with_all_that_must_hold_of_it() -> None:
+    tensor = torch.ones(2, 3)
+    scope = GuardScope(("y", "x"), (), ([2], tensor), None, {}, {})
+    guards = [
+        X.make_guard(B.TENSOR_MATCH),
+        Y.make_guard(B.TYPE_MATCH),
+        ItemSource(Y, 0).make_guard(B.EQUALS_MATCH),
+    ]
+    words = CheckFunctionManager(guards, scope).words
+    assert sorted(sentence.split(":")[0] for sentence in words) == ["x", "y", "y[0]"]
+    of_source = dict(sentence.split(": ", 1) for sentence in words)
+    assert "float32" in of_source["x"] and "2×3" in of_source["x"]
+    assert of_source["y"] == "type list"
+    assert of_source["y[0]"] == "type int, 2"
+
+
 def test_a_guard_can_come_with_a_name_alone() -> None:
     value = Plain()
     value.value = [1, {"k": 5}]  # type: ignore[assignment]  # any value will do

@@ -14,7 +14,7 @@ def report() -> str:
     stats = _frame.stats()
     calls = stats["hits"] + stats["captures"]
     lines.append(
-        f"calls: {calls}  cache hits: {stats['hits']}  graphs: {counters.graphs}  "
+        f"calls (rests of broken functions included): {calls}  cache hits: {stats['hits']}  graphs: {counters.graphs}  "
         f"recompiles: {stats['recompiles']}"
     )
     return "\n".join(lines)
@@ -27,6 +27,6 @@ def _of_code(code: CodeType) -> list[str]:
     lines = [f"{code.co_name} ({code.co_filename}:{code.co_firstlineno})"]
     for entry in entries:
         lines.append(f"  guards ({entry.hits} hits):")
-        lines.extend(f"    {part}" for part in entry.manager.verbose_code_parts)
+        lines.extend(f"    {part}" for part in entry.manager.words)
     lines.extend(f"  recompiled: {reason}" for reason in _frame.reasons(code))
     return lines

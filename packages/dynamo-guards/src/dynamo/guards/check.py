@@ -23,7 +23,7 @@ from dynamo.guards.python import CheckFn, CheckText, generate
 from dynamo.guards.scope import GuardScope
 from dynamo.guards.sources import Guard
 from dynamo.guards.status import report_error
-from dynamo.guards.why import Failure, failures
+from dynamo.guards.why import Failure, failures, in_words
 
 
 class _Scope:
@@ -112,6 +112,11 @@ class CheckFunctionManager:
     def verbose_code_parts(self) -> tuple[str, ...]:
         """`code_parts` with the user's lines in comments."""
         return self.text.verbose_code_parts
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """The guards in words, a sentence for each source: ``x: Tensor of torch.float32, shape (2×3), on cpu``."""
+        return in_words(self._clauses)
 
     @property
     def source(self) -> str:

@@ -60,14 +60,25 @@ def _met(clause: Clause, scope: GuardScope) -> str:
         return f"a value that raises {error!r}"
 
 
+def _name(clause: Clause) -> str:
+    return clause.source.name() if clause.guard.kind != "AMBIENT" else "torch"
+
+
+def in_words(clauses: Sequence[Clause]) -> tuple[str, ...]:
+    """One sentence a source, in the order of checking: the source and all that must hold of it."""
+    expected: dict[str, list[str]] = {}
+    for clause in clauses:
+        expected.setdefault(_name(clause), []).append(clause.expected())
+    return tuple(f"{name}: {', '.join(words)}" for name, words in expected.items())
+
+
 def failures(clauses: Sequence[Clause], scope: GuardScope, limit: int | None = None) -> list[Failure]:
     """The guards that do not hold in a scope, in the order of checking; at most ``limit``."""
     found: list[Failure] = []
     for clause in clauses:
         if not _holds(clause, scope):
             guard = clause.guard
-            name = clause.source.name() if guard.kind != "AMBIENT" else "torch"
-            found.append(Failure(name, guard.kind, clause.expected(), _met(clause, scope), guard.user_line))
+            found.append(Failure(_name(clause), guard.kind, clause.expected(), _met(clause, scope), guard.user_line))
             if limit is not None and len(found) >= limit:
                 break
     return found
