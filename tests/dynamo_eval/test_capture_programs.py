@@ -203,7 +203,7 @@ def helper_break(x):
 
 def sorted_and_zip(x):
     items = sorted([3, 1, 2], key=lambda v: -v)
-    return [x * a + b[1] for a, b in zip(items, enumerate(items)) if isinstance(b, tuple)]
+    return [x * a + b[1] for a, b in zip(items, enumerate(items), strict=False) if isinstance(b, tuple)]
 
 
 def default_dict(x):
