@@ -602,7 +602,7 @@ def test_wrap_works_at_module_scope_only() -> None:
     with pytest.raises(NotImplementedError, match="top level of a module"):
         ft.wrap("len")
     with pytest.raises(RuntimeError, match="callable or string"):
-        ft.wrap(3)  # type: ignore[type-var]  # that is the error
+        ft.wrap(3)  # type: ignore[call-overload]  # that is the error
 
 
 # -- nothing changes outside ----------------------------------------------------------------------------------------

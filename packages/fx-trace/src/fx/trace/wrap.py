@@ -10,7 +10,7 @@ import functools
 import sys
 import threading
 from collections.abc import Callable, Mapping
-from typing import Any, Final, TypeVar
+from typing import Any, Final, TypeVar, overload
 
 from fx.trace.errors import RootError
 from fx.trace.patching import Patches
@@ -18,14 +18,18 @@ from fx.trace.proxy import tracer_in
 
 __all__ = ["patch_autowrapped", "patch_wrapped_names", "recording", "wrap"]
 
-F = TypeVar("F", str, Callable[..., Any])
+F = TypeVar("F", bound=Callable[..., Any])
 
 _lock: Final = threading.Lock()
 _names: Final[dict[tuple[int, str], dict[str, Any]]] = {}
 _functions: Final[dict[int, Callable[..., Any]]] = {}
 
 
-def wrap(fn_or_name: F) -> F:
+@overload
+def wrap(fn_or_name: str) -> str: ...
+@overload
+def wrap(fn_or_name: F) -> F: ...
+def wrap(fn_or_name: str | Callable[..., Any]) -> str | Callable[..., Any]:
     """Make a function a leaf: a trace records its call when a traced value is among the arguments.
 
     Call it at module scope, with a function, with the name of a global or built-in function that the module uses (``"len"``,
