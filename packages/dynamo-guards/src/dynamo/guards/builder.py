@@ -67,6 +67,7 @@ _SCALARS: Final = (
 )
 _COLLECTIONS: Final = (tuple, frozenset, torch.Size, list, set, dict)
 _TRUTHS: Final = (*_SCALARS, *_COLLECTIONS)
+_NAMED: Final = (type, types.FunctionType, types.BuiltinFunctionType)
 _MODULE_DICTS: Final = ("_parameters", "_buffers", "_modules")
 _HOOKS: Final = (
     "_forward_hooks",
@@ -96,6 +97,12 @@ def _copied(value: object) -> object:
     if type(value) is list:
         return [_copied(item) for item in value]
     return set(value) if type(value) is set else value
+
+
+def _described(value: object) -> str:
+    """What an object is, without its repr: that of a tensor or a model takes milliseconds."""
+    name = getattr(value, "__qualname__", None) if isinstance(value, _NAMED) else None
+    return name if isinstance(name, str) else f"of type {type(value).__qualname__}"
 
 
 class GuardBuilder:
@@ -164,7 +171,7 @@ class GuardBuilder:
         if any(value is singleton for singleton in SINGLETONS):
             self.add(IsSingleton(guard, source, value))
         else:
-            self.add(IsObject(guard, source, self.watch(value), short(value)))
+            self.add(IsObject(guard, source, self.watch(value), _described(value)))
 
     def TYPE_MATCH(self, guard: Guard) -> None:
         """The exact type."""

@@ -94,7 +94,9 @@ def _only(found: list[int], what: str) -> int:
 def _find_impl(tensors: Sequence[torch.Tensor]) -> int:
     """Where the Python object keeps the pointer whose value is ``_cdata`` (at once, or behind an ownership flag)."""
     count = torch.Tensor.__basicsize__ // 8
-    objects = [(tensor, struct.unpack(f"{count}Q", _check.read_words(id(tensor), count))) for tensor in tensors]
+    objects = [
+        (tensor, struct.unpack(f"{count}Q", _check.read_words(id(tensor), count))) for tensor in tensors
+    ]
     places = [8 * i for i in range(count) if all(words[i] == tensor._cdata for tensor, words in objects)]
     return _only(places, "address of the tensor")
 

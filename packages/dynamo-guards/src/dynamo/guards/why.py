@@ -78,7 +78,9 @@ def failures(clauses: Sequence[Clause], scope: GuardScope, limit: int | None = N
     for clause in clauses:
         if not _holds(clause, scope):
             guard = clause.guard
-            found.append(Failure(_name(clause), guard.kind, clause.expected(), _met(clause, scope), guard.user_line))
+            found.append(
+                Failure(_name(clause), guard.kind, clause.expected(), _met(clause, scope), guard.user_line)
+            )
             if limit is not None and len(found) >= limit:
                 break
     return found
