@@ -478,7 +478,7 @@ def random_numbers_come_in_order(x: torch.Tensor) -> Any:
 
 @case((T,), (U,))
 def sets_strings_and_slices_of_lists(x: torch.Tensor) -> Any:
-    items = [1, 2, 3, 4]
+    items: list[Any] = [1, 2, 3, 4]
     items[1:3] = [9]
     del items[0]
     items.insert(0, x)
@@ -490,7 +490,7 @@ def sets_strings_and_slices_of_lists(x: torch.Tensor) -> Any:
 def backward_inside(x: torch.Tensor) -> Any:
     w = torch.ones(3, requires_grad=True)
     loss = (w * x).sum()
-    loss.backward()
+    loss.backward()  # type: ignore[no-untyped-call]  # torch's own stub
     return w.grad, loss
 
 
@@ -502,6 +502,8 @@ def gradients_flow_through(x: torch.Tensor) -> Any:
 
 
 class Net(torch.nn.Module):
+    seen: torch.Tensor
+
     def __init__(self) -> None:
         super().__init__()
         torch.manual_seed(0)
@@ -516,7 +518,8 @@ class Net(torch.nn.Module):
         for layer in self.layers:
             x = layer(x)
         self.seen += 1
-        return self.drop(self.norm(x)) * self.calls
+        y: torch.Tensor = self.drop(self.norm(x)) * self.calls
+        return y
 
 
 @case(
@@ -600,7 +603,11 @@ def test_a_patched_callee_is_followed(monkeypatch: pytest.MonkeyPatch) -> None:
 )
 def test_a_module_changed_between_calls_is_seen(change: Callable[[Net], Any]) -> None:
     ours, theirs = Net(), Net()
-    captured = dynamo.optimize(backend)(lambda net, x: net(x))
+
+    def call(net: Net, x: torch.Tensor) -> Any:
+        return net(x)
+
+    captured = dynamo.optimize(backend)(call)
 
     def compare(x: torch.Tensor) -> None:
         torch.manual_seed(1)
