@@ -44,6 +44,28 @@ class StaticFakeMode(FakeTensorMode):  # type: ignore[no-untyped-call]  # torch 
         self.nt_tensor_id_initial_count = self.nt_tensor_id_counter = 0
 
 
+def fake_of(mode: FakeTensorMode, value: torch.Tensor) -> torch.Tensor:
+    """The fake tensor of a real one.
+
+    A plain strided leaf is made directly; torch's converter, which imports torch's own capture stack, serves views,
+    results of autograd and whatever else is not plain.
+    """
+    plain = (
+        type(value) in (torch.Tensor, torch.nn.Parameter)
+        and value.is_leaf
+        and not (value._is_view() or value.is_conj() or value.is_neg() or value.is_inference())
+        and value.grad is None
+        and value.storage_offset() == 0
+    )
+    if not plain:
+        return mode.from_tensor(value, static_shapes=True)
+    meta = torch.empty_strided(value.shape, value.stride(), dtype=value.dtype, device="meta")
+    fake: torch.Tensor = fake_tensor.FakeTensor(mode, meta, value.device)
+    if type(value) is torch.nn.Parameter:
+        return torch.nn.Parameter(fake, requires_grad=value.requires_grad)
+    return fake.requires_grad_() if value.requires_grad else fake
+
+
 def fake_mode() -> FakeTensorMode:
     """A new mode with static sizes; one per capture, for a mode remembers the tensors it converted."""
     return StaticFakeMode()

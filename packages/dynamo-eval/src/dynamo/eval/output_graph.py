@@ -16,7 +16,7 @@ import torch
 
 from dynamo.eval.effects import EffectLog
 from dynamo.eval.errors import BackendError, GraphBreak
-from dynamo.eval.fake import data_dependent, fake_mode
+from dynamo.eval.fake import data_dependent, fake_mode, fake_of
 from dynamo.guards import AmbientSource, GlobalSource, Guard, GuardBuilder, ItemSource, Source
 from fx.codegen import GraphModule
 from fx.ir import Graph, Node
@@ -100,7 +100,7 @@ class OutputGraph(TracerBase):
     # -- nodes ------------------------------------------------------------------------------------------
     def add_input(self, value: torch.Tensor, source: Source, name: str) -> tuple[Node, torch.Tensor]:
         """A placeholder for `value`, and the fake tensor that stands for it."""
-        fake = self.fake_mode.from_tensor(value, static_shapes=True)
+        fake = fake_of(self.fake_mode, value)
         if self.inputs:
             place = self.graph.inserting_after(self.inputs[-1].node)
         else:
