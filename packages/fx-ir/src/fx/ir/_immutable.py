@@ -27,18 +27,18 @@ class immutable_list(list[_T]):
     """
 
     __slots__ = ()
-    __delitem__ = _refuse
-    __iadd__ = _refuse
-    __imul__ = _refuse
-    __setitem__ = _refuse
-    append = _refuse
-    clear = _refuse
-    extend = _refuse
-    insert = _refuse
-    pop = _refuse
-    remove = _refuse
-    reverse = _refuse
-    sort = _refuse
+    __delitem__: Any = _refuse
+    __iadd__: Any = _refuse
+    __imul__: Any = _refuse
+    __setitem__: Any = _refuse
+    append: Any = _refuse
+    clear: Any = _refuse
+    extend: Any = _refuse
+    insert: Any = _refuse
+    pop: Any = _refuse
+    remove: Any = _refuse
+    reverse: Any = _refuse
+    sort: Any = _refuse
 
     def __hash__(self) -> int:  # type: ignore[override]  # list says it has none; content is fixed here
         return hash(tuple(self))
@@ -55,14 +55,14 @@ class immutable_dict(dict[_K, _V]):
     """
 
     __slots__ = ()
-    __delitem__ = _refuse
-    __ior__ = _refuse
-    __setitem__ = _refuse
-    clear = _refuse
-    pop = _refuse
-    popitem = _refuse
-    setdefault = _refuse
-    update = _refuse
+    __delitem__: Any = _refuse
+    __ior__: Any = _refuse
+    __setitem__: Any = _refuse
+    clear: Any = _refuse
+    pop: Any = _refuse
+    popitem: Any = _refuse
+    setdefault: Any = _refuse
+    update: Any = _refuse
 
     def __hash__(self) -> int:  # type: ignore[override]  # dict says it has none; content is fixed here
         return hash(frozenset(self.items()))

@@ -58,7 +58,7 @@ class InsertPoint:
     __slots__ = ("_earlier", "graph")
 
     def __init__(self, graph: Graph, anchor: Node, behind: bool) -> None:
-        self.graph = graph
+        self.graph: Graph = graph
         self._earlier = (graph._anchor, graph._behind)
         graph._anchor, graph._behind = anchor, behind
 

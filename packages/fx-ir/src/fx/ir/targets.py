@@ -52,7 +52,7 @@ class OpaqueTarget:
     __slots__ = ("__weakref__", "qualified_name")
 
     def __init__(self, qualified_name: str) -> None:
-        self.qualified_name = qualified_name
+        self.qualified_name: str = qualified_name
 
     @property
     def __name__(self) -> str:
