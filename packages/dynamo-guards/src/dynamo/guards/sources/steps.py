@@ -73,9 +73,11 @@ def _attribute_refusal(base: object, name: str) -> str | None:
     found = class_attribute(cls, name)
     if isinstance(found, property):
         return f"{name} is a property of {cls.__qualname__}, which runs code; guard what it reads"
-    if found is not None and hasattr(type(found), "__set__") and not isinstance(found, _PLAIN_DESCRIPTORS):
-        return f"{name} is a descriptor of {cls.__qualname__}, which runs code; guard what it reads"
     in_instance = name in getattr(base, "__dict__", ())
+    wins = hasattr(type(found), "__set__") or not in_instance
+    if hasattr(type(found), "__get__") and wins and not isinstance(found, _PLAIN_DESCRIPTORS):
+        if found is not None:
+            return f"{name} is a descriptor of {cls.__qualname__}, which runs code; guard what it reads"
     if found is None and not in_instance and not isinstance(base, type | types.ModuleType):
         if class_attribute(cls, "__getattr__") is not None and not is_torch_module(base):
             return f"{name} comes from {cls.__qualname__}.__getattr__, which runs code; guard what it reads"
