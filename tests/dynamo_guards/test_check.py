@@ -247,11 +247,6 @@ class OddList(list[int]):
             AttrSource(X, "computed").make_guard(B.EQUALS_MATCH),
             r"x\.computed: computed is a property",
         ),
-        (
-            Refusing(),
-            AttrSource(X, "cached").make_guard(B.EQUALS_MATCH),
-            r"x\.cached: cached is a descriptor",
-        ),
         (Refusing(), AttrSource(X, "dynamic").make_guard(B.EQUALS_MATCH), r"x\.dynamic: dynamic comes from"),
         (OddList([1]), ItemSource(X, 0).make_guard(B.EQUALS_MATCH), r"x\[0\]: OddList defines __getitem__"),
         (
