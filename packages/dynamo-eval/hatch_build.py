@@ -14,7 +14,14 @@ from typing import Any, Final
 from hatchling.builders.config import BuilderConfig
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
-FLAGS: Final = ("-std=c11", "-O3", "-Wall", "-Wextra", "-Wno-unused-parameter", "-Wno-missing-field-initializers")
+FLAGS: Final = (
+    "-std=c11",
+    "-O3",
+    "-Wall",
+    "-Wextra",
+    "-Wno-unused-parameter",
+    "-Wno-missing-field-initializers",
+)
 
 
 class ExtensionHook(BuildHookInterface[BuilderConfig]):
