@@ -73,7 +73,7 @@ class CheckFunctionManager:
         GuardBuildError: a guard cannot be generated; names the source.
     """
 
-    __slots__ = ("__weakref__", "_bound", "_clauses", "_scope", "_text", "program")
+    __slots__ = ("__weakref__", "_bound", "_callbacks", "_clauses", "_scope", "_text", "program")
 
     def __init__(self, guards: Iterable[Guard], scope: GuardScope, *, guard_nn_modules: bool = True) -> None:
         builder = collect(guards, scope, guard_nn_modules)
@@ -83,6 +83,7 @@ class CheckFunctionManager:
         self._scope = _Scope(scope)
         self._text: CheckText | None = None
         self._bound: CheckFn | None = None
+        self._callbacks: list[Callable[[], None]] = []
         keep += _lives(builder.watched, _on_death(self))
 
     @property
@@ -95,6 +96,19 @@ class CheckFunctionManager:
         self.program.invalidate()
         self._clauses = ()
         self._bound = None
+        callbacks, self._callbacks = self._callbacks, []
+        for callback in callbacks:
+            callback()
+
+    def on_invalidate(self, callback: Callable[[], None], /) -> None:
+        """Call back once, when the check becomes invalid; at once if it is already.
+
+        What the callback raises where an object's death is the cause is reported, not raised (`sys.unraisablehook`).
+        """
+        if self.valid:
+            self._callbacks.append(callback)
+        else:
+            callback()
 
     @property
     def text(self) -> CheckText:

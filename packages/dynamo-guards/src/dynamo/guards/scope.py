@@ -50,7 +50,7 @@ class GuardScope:
         code = function.__code__
         count = code.co_argcount + code.co_kwonlyargcount
         count += bool(code.co_flags & _VARARGS) + bool(code.co_flags & _VARKEYWORDS)
-        builtins = function.__builtins__
+        builtins = function.__builtins__  # type: ignore[attr-defined]  # typeshed lacks it; new in CPython 3.10
         return cls(
             code.co_varnames[:count],
             code.co_freevars,
