@@ -104,13 +104,14 @@ def call_reversed(tx: Translator, args: Args, kwargs: Kwargs) -> VariableTracker
     (value,) = expect("reversed", args, kwargs, 1)
     if not isinstance(value, SequenceVariable):
         raise GraphBreak(f"reversed() of {value.describe()}")
-    inner = iter(list(reversed(value.items)))
+    position = len(value.items)
 
     def compute(tx: Translator) -> VariableTracker:
-        try:
-            return realize(next(inner))
-        except StopIteration as stop:
-            raise StopSymbolicIteration from stop
+        nonlocal position
+        position = position - 1 if position <= len(value.items) else -1
+        if position < 0:
+            raise StopSymbolicIteration
+        return realize(value.items[position])
 
     return ComputedIteratorVariable(compute, "reversed")
 
@@ -156,6 +157,7 @@ def call_all(tx: Translator, args: Args, kwargs: Kwargs) -> VariableTracker:
 
 def _first_with_truth(tx: Translator, value: VariableTracker, wanted: bool) -> VariableTracker:
     inner = iterator_of(tx, value)
+    tx.output.effects.count += 1  # what is taken from an iterator cannot be put back in place
     while True:
         try:
             item = inner.next(tx)

@@ -8,7 +8,7 @@ from dynamo.eval.effects import ContentChange
 from dynamo.eval.errors import GraphBreak
 from dynamo.eval.variables.base import NotConstant, Translator, VariableTracker, realize, realized
 from dynamo.eval.variables.constant import FRESH, ConstantVariable, from_constant
-from dynamo.eval.variables.iterator import SequenceIteratorVariable
+from dynamo.eval.variables.iterator import KeyedIteratorVariable
 from dynamo.eval.variables.sequence import BoundMethodVariable, TupleVariable
 from dynamo.guards import Source
 
@@ -38,6 +38,11 @@ class DictVariable(VariableTracker):
         super().__init__(source)
         self.entries: dict[Any, Entry] = {key_of(key): (key, value) for key, value in entries}
         self.kind = kind
+        self.removals = 0
+
+    def layout(self) -> tuple[int, int]:
+        """Another value after any key came or went."""
+        return len(self.entries), self.removals
 
     def python_type(self) -> type:
         return self.kind
@@ -60,7 +65,7 @@ class DictVariable(VariableTracker):
         return [key for key, _ in self.entries.values()]
 
     def iterate(self, tx: Translator) -> VariableTracker:
-        return SequenceIteratorVariable(self, self.unpack(tx))
+        return KeyedIteratorVariable(self, self.entries, self.layout, lambda key: self.entries[key][0])
 
     def changed(self, tx: Translator) -> None:
         """Note that the contents differ from what the outside sees."""
@@ -89,6 +94,7 @@ class DictVariable(VariableTracker):
             if known not in self.entries:
                 raise GraphBreak(f"KeyError: {known!r}")
             del self.entries[known]
+            self.removals += 1
         else:
             kept = self.entries[known][0] if known in self.entries else key
             self.entries[known] = (kept, value)
@@ -152,6 +158,7 @@ class DictVariable(VariableTracker):
                 raise GraphBreak(f"KeyError: {known!r}")
             return default
         value = realize(self.entries.pop(known)[1])
+        self.removals += 1
         self.changed(tx)
         return value
 
@@ -164,6 +171,7 @@ class DictVariable(VariableTracker):
 
     def _do_clear(self, tx: Translator) -> VariableTracker:
         self.entries.clear()
+        self.removals += 1
         self.changed(tx)
         return ConstantVariable(None)
 
@@ -230,15 +238,16 @@ class DictViewVariable(VariableTracker):
         return bool(self.owner.entries)
 
     def unpack(self, tx: Translator) -> list[VariableTracker]:
-        entries = list(self.owner.entries.values())
+        return [self._item(key) for key in self.owner.entries]
+
+    def _item(self, known: Any) -> VariableTracker:
+        key, value = self.owner.entries[known]
         if self.part == "keys":
-            return [key for key, _ in entries]
-        if self.part == "values":
-            return [realize(value) for _, value in entries]
-        return [TupleVariable([key, realize(value)]) for key, value in entries]
+            return key
+        return realize(value) if self.part == "values" else TupleVariable([key, realize(value)])
 
     def iterate(self, tx: Translator) -> VariableTracker:
-        return SequenceIteratorVariable(self, self.unpack(tx))
+        return KeyedIteratorVariable(self, self.owner.entries, self.owner.layout, self._item)
 
     def call_method(
         self, tx: Translator, name: str, args: list[VariableTracker], kwargs: dict[str, VariableTracker]
@@ -260,6 +269,11 @@ class SetVariable(VariableTracker):
         super().__init__(source)
         self.entries = {key_of(item): item for item in items}
         self.kind = kind
+        self.removals = 0
+
+    def layout(self) -> tuple[int, int]:
+        """Another value after any key came or went."""
+        return len(self.entries), self.removals
 
     def python_type(self) -> type:
         return self.kind
@@ -280,7 +294,8 @@ class SetVariable(VariableTracker):
         return realized(list(self.entries.values()))
 
     def iterate(self, tx: Translator) -> VariableTracker:
-        return SequenceIteratorVariable(self, self.unpack(tx))
+        self.unpack(tx)  # refuses a set whose order is not known
+        return KeyedIteratorVariable(self, self.entries, self.layout, self.entries.__getitem__)
 
     def changed(self, tx: Translator) -> None:
         """Note that the contents differ from what the outside sees."""
@@ -303,6 +318,7 @@ class SetVariable(VariableTracker):
             if name == "remove" and not self.contains(args[0]):
                 raise GraphBreak(f"KeyError: {key_of(args[0])!r}")
             if self.entries.pop(key_of(args[0]), None) is not None:
+                self.removals += 1
                 self.changed(tx)
             return ConstantVariable(None)
         if name == "update" and self.kind is set and not kwargs:

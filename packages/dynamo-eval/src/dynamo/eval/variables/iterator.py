@@ -1,7 +1,7 @@
 """Iterators over values known at capture."""
 
-from collections.abc import Callable
-from typing import final
+from collections.abc import Callable, Iterable
+from typing import Any, final
 
 from dynamo.eval.errors import GraphBreak
 from dynamo.eval.variables.base import Translator, VariableTracker, realize
@@ -60,6 +60,50 @@ class SequenceIteratorVariable(IteratorVariable):
             raise StopSymbolicIteration
         self.position += 1
         return realize(self.items[self.position - 1])
+
+
+@final
+class KeyedIteratorVariable(IteratorVariable):
+    """An iterator over a dict, a view of one, or a set: items are read when asked for, while the keys stay the same.
+
+    Python raises when the number of keys changed; here any change of the keys breaks.
+
+    Args:
+        owner: what is iterated.
+        keys: its keys now, in order.
+        layout: a value that is another one after any key came or went.
+        item: what the iterator gives for a key.
+    """
+
+    def __init__(
+        self,
+        owner: VariableTracker,
+        keys: Iterable[Any],
+        layout: Callable[[], object],
+        item: Callable[[Any], VariableTracker],
+    ) -> None:
+        super().__init__()
+        self.owner = owner
+        self.keys = list(keys)
+        self.layout = layout
+        self.before = layout()
+        self.item = item
+        self.position = 0
+        self.exhausted = False
+
+    def describe(self) -> str:
+        return f"an iterator over {self.owner.describe()}"
+
+    def next(self, tx: Translator) -> VariableTracker:
+        if self.exhausted:
+            raise StopSymbolicIteration
+        if self.layout() != self.before:
+            raise GraphBreak(f"{self.owner.describe()} whose keys changed while it is iterated")
+        if self.position >= len(self.keys):
+            self.exhausted = True
+            raise StopSymbolicIteration
+        self.position += 1
+        return realize(self.item(self.keys[self.position - 1]))
 
 
 @final

@@ -13,11 +13,13 @@ from dynamo.eval.errors import GraphBreak
 from dynamo.eval.variables.base import Translator, VariableTracker
 from dynamo.eval.variables.objects import MISSING, NoSuchAttribute, UserObjectVariable, static_lookup
 from dynamo.eval.variables.wrap import wrap_value
-from dynamo.guards import AttrSource, ItemSource
+from dynamo.guards import AttrSource, ConstantSource, ItemSource
 
 #: where `torch.nn.Module.__getattr__` looks, in its order
 STORES: Final = ("_parameters", "_buffers", "_modules")
 HOOKS: Final = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
+#: the same for all modules, in `torch.nn.modules.module`
+GLOBAL_HOOKS: Final = tuple(f"_global{name}" for name in HOOKS)
 
 
 @final
@@ -80,22 +82,22 @@ class NNModuleVariable(UserObjectVariable):
             tx.output.guard(AttrSource(self.source, hooks), "SEQUENCE_LENGTH")
         if attributes.get("_compiled_call_impl") is not None:
             raise GraphBreak(f"{self.describe()} that was compiled on its own")
-        if _has_global_hooks():
-            raise GraphBreak("global module hooks")
+        _guard_no_global_hooks(tx)
         return self.get_attr(tx, "forward").call(tx, args, kwargs)
 
 
-def _has_global_hooks() -> bool:
+def _guard_no_global_hooks(tx: Translator) -> None:
+    """Ask that no hook for all modules is set; torch makes these dicts once and only fills them.
+
+    Raises:
+        GraphBreak: there is one.
+    """
     module = torch.nn.modules.module
-    return any(
-        getattr(module, name, None)
-        for name in (
-            "_global_forward_hooks",
-            "_global_forward_pre_hooks",
-            "_global_backward_hooks",
-            "_global_backward_pre_hooks",
-        )
-    )
+    for name in GLOBAL_HOOKS:
+        hooks = getattr(module, name)
+        if hooks:
+            raise GraphBreak("global module hooks", "hooks run between graphs")
+        tx.output.guard(ConstantSource(hooks, f"torch.nn.modules.module.{name}"), "SEQUENCE_LENGTH")
 
 
 def is_module_method(function: types.FunctionType) -> bool:

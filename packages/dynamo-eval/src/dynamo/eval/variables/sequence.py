@@ -212,7 +212,7 @@ class ListVariable(SequenceVariable):
     ) -> VariableTracker:
         if args or not set(kwargs) <= {"reverse", "key"}:
             raise GraphBreak("list.sort() with these arguments")
-        self.items = sort_items(tx, self.unpack(tx), kwargs)
+        self.items[:] = sort_items(tx, self.unpack(tx), kwargs)  # iterators walk this very list
         self.changed(tx)
         return ConstantVariable(None)
 

@@ -139,6 +139,13 @@ class ConstantSource(Source):
     value: object
     label: str = ""
 
+    def __eq__(self, other: object) -> bool:
+        """Whether both hold one and the same object; its own ``==`` would say less, and may run code."""
+        return isinstance(other, ConstantSource) and self.value is other.value
+
+    def __hash__(self) -> int:
+        return hash((ConstantSource, id(self.value)))
+
     @property
     def guard_source(self) -> GuardSource:
         return GuardSource.CONSTANT

@@ -1,0 +1,201 @@
+# mypy: disable-error-code="no-untyped-def, no-untyped-call, misc, no-any-return, operator, arg-type"
+"""Cases where a capture could give another result than Python: each is run both ways and compared.
+
+The programs are untyped as much user code is, so mypy's rules on definitions are off in this file.
+"""
+
+import collections
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+import torch
+
+import dynamo.eval as dynamo
+from dynamo.eval.backends.testing import CompileCounter
+
+X = torch.tensor([1.0, -2.0, 3.0])
+
+
+@pytest.fixture(autouse=True)
+def fresh() -> Iterator[None]:
+    dynamo.reset()
+    yield
+    dynamo.reset()
+
+
+def outcome(function: Callable[..., Any], *args: Any) -> tuple[str, Any]:
+    """What a call gave or raised, as something that compares."""
+    try:
+        return "returned", plain(function(*args))
+    except Exception as error:
+        return "raised", (type(error), str(error))
+
+
+def plain(value: Any) -> Any:
+    """`value` with lists of numbers for tensors."""
+    if isinstance(value, torch.Tensor):
+        return str(value.dtype), value.tolist()
+    if isinstance(value, list | tuple):
+        return type(value), [plain(item) for item in value]
+    if isinstance(value, dict):
+        return type(value), [(key, plain(item)) for key, item in value.items()]
+    return value
+
+
+def check(function: Callable[..., Any], make: Callable[[], tuple[Any, ...]], calls: int = 3) -> None:
+    """Captured and plain runs agree on the outcome and on what they leave in their arguments."""
+    captured = dynamo.optimize("eager")(function)
+    for _ in range(calls):
+        expected_args, args = make(), make()
+        assert outcome(captured, *args) == outcome(function, *expected_args)
+        assert plain(list(args)) == plain(list(expected_args))
+
+
+# -- hooks of all modules -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ["forward_hook", "forward_pre_hook", "full_backward_hook"])
+def test_a_global_module_hook_set_after_capture_runs(kind: str) -> None:
+    layer = torch.nn.Linear(3, 3)
+    counter = CompileCounter()
+
+    @dynamo.optimize(counter)
+    def step(x):
+        return layer(x) * 2
+
+    x = X.clone().requires_grad_()
+    step(x)
+    assert counter.frame_count == 1
+    ran: list[str] = []
+    register = getattr(torch.nn.modules.module, f"register_module_{kind}")
+    handle = register(lambda module, *rest: ran.append(type(module).__name__))
+    try:
+        step(x).sum().backward()
+        assert ran == ["Linear"]
+    finally:
+        handle.remove()
+    step(x).sum().backward()
+    assert ran == ["Linear"]
+
+
+# -- containers that change while they are iterated ---------------------------------------------------------
+
+
+def grow_dict(d, x):
+    for key in d:
+        d[key + "!"] = x + 1
+    return d
+
+
+def shrink_dict(d, x):
+    for key in d.keys():
+        x = x + d.pop(key)
+    return x
+
+
+def replace_the_last_key(d, x):
+    for key in d:
+        if key == "b":
+            d["b"] = d.pop("b") + x
+    return d
+
+
+def write_values_while_iterating(d, x):
+    total = x
+    for _key, value in d.items():
+        total = total + value
+        d["b"] = x * 10
+    return total
+
+
+def swap_keys(d, x):
+    for key in d:
+        if key == "a":
+            d["c"] = d.pop("a") + x
+    return d
+
+
+@pytest.mark.parametrize(
+    "function", [grow_dict, shrink_dict, replace_the_last_key, write_values_while_iterating, swap_keys]
+)
+@pytest.mark.parametrize("kind", [dict, collections.OrderedDict])
+def test_a_dict_changed_while_it_is_iterated_does_what_python_does(
+    function: Callable[..., Any], kind: type
+) -> None:
+    check(function, lambda: (kind(a=X.clone(), b=X + 1), X.clone()))
+
+
+def grow_a_set(s, x):
+    for each in s:
+        s.add(each + 1)
+        x = x + each
+    return x
+
+
+def test_a_set_changed_while_it_is_iterated_does_what_python_does() -> None:
+    check(grow_a_set, lambda: ({1}, X.clone()))
+
+
+def append_while_iterating(xs, x):
+    total = x
+    for each in xs:
+        if len(xs) < 6:
+            xs.append(each + x)
+        total = total + each
+    return total
+
+
+def remove_while_iterating(xs, x):
+    total = x
+    for i, each in enumerate(xs):
+        total = total + each * i
+        xs.pop(0)
+    return total
+
+
+def sort_while_iterating(xs, x):
+    order = [3, 1, 2]
+    for each in order:
+        order.sort()
+        x = x * each
+    return x, order
+
+
+def shrink_while_reversed(xs, x):
+    for each in reversed(xs):
+        x = x + each
+        if len(xs) > 1:
+            del xs[-2:]
+    return x
+
+
+def write_while_reversed(xs, x):
+    for each in reversed(xs):
+        x = x * 2 + each
+        xs[0] = x
+    return x
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        append_while_iterating,
+        remove_while_iterating,
+        sort_while_iterating,
+        shrink_while_reversed,
+        write_while_reversed,
+    ],
+)
+def test_a_list_changed_while_it_is_iterated_does_what_python_does(function: Callable[..., Any]) -> None:
+    check(function, lambda: ([X + i for i in range(4)], X.clone()))
+
+
+def ask_any(x, y):
+    left = iter([x.sum() > 100, y.sum() > 100, x.sum() > 1])
+    return any(left), len(list(left)), x + 1
+
+
+def test_a_break_in_any_takes_nothing_from_the_iterator_twice() -> None:
+    check(ask_any, lambda: (X.clone(), X + 50))
+    check(ask_any, lambda: (X + 50, X.clone()))
