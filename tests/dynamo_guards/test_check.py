@@ -136,6 +136,32 @@ def test_invalidate_makes_both_forms_miss() -> None:
     assert not manager.check([1]) and not check_fn(1) and not manager.check_fn(1)
 
 
+def test_who_asked_is_called_once_when_the_check_becomes_invalid() -> None:
+    seen: list[str] = []
+    manager = manager_for(1, X.make_guard(B.EQUALS_MATCH))
+    manager.on_invalidate(lambda: seen.append("first"))
+    manager.on_invalidate(lambda: seen.append("second"))
+    assert seen == []
+    manager.invalidate()
+    manager.invalidate()
+    assert seen == ["first", "second"]
+    manager.on_invalidate(lambda: seen.append("late"))
+    assert seen == ["first", "second", "late"]
+
+
+def test_who_asked_is_called_once_when_watched_objects_die() -> None:
+    first, second, seen = Plain(), Plain(), []
+    scope = GuardScope(("x", "y"), (), (first, second), None, {}, {})
+    manager = CheckFunctionManager([X.make_guard(B.ID_MATCH), Y.make_guard(B.ID_MATCH)], scope)
+    manager.on_invalidate(lambda: seen.append(manager.valid))
+    del scope, first
+    gc.collect()
+    assert seen == [False]
+    del second
+    gc.collect()
+    assert seen == [False]
+
+
 def test_nothing_of_the_user_is_kept_alive() -> None:
     class Holder(torch.nn.Module):
         def __init__(self) -> None:

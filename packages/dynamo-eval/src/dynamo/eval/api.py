@@ -1,9 +1,11 @@
 """What users call: `optimize`, `compile`, `disable`, `reset`, `explain` and their kin."""
 
+import builtins
+import copy
 import functools
 from collections.abc import Callable
-from types import CodeType, FunctionType
-from typing import Any, TypeVar, final, overload
+from types import CodeType, FunctionType, MethodType
+from typing import Any, Final, TypeVar, final, overload
 
 import torch
 
@@ -30,8 +32,10 @@ _F = TypeVar("_F", bound=Callable[..., Any])
 class OptimizeContext:
     """What `optimize` returns: decorates a callable, or captures inside a ``with`` block."""
 
-    def __init__(self, callback: Callback) -> None:
+    def __init__(self, callback: Callback, backend: str | Backend = "eager", nopython: bool = False) -> None:
         self.callback = callback
+        self.backend = backend
+        self.nopython = nopython
         self._before: list[Callback | None] = []
 
     def __call__(self, fn: _F) -> _F:
@@ -40,8 +44,10 @@ class OptimizeContext:
         Raises:
             UsageError: not a callable.
         """
+        if isinstance(fn, OptimizedModule):
+            return OptimizedModule(fn._orig_mod, self)  # type: ignore[return-value]  # behaves as the module
         if isinstance(fn, torch.nn.Module):
-            return OptimizedModule(fn, self.callback)  # type: ignore[return-value]  # behaves as the module
+            return OptimizedModule(fn, self)  # type: ignore[return-value]  # behaves as the module
         if not callable(fn):
             raise UsageError(f"cannot capture a {type(fn).__name__}, which is not callable")
         return EntryPoint(fn, self.callback)  # type: ignore[return-value]  # behaves as the function
@@ -53,26 +59,37 @@ class OptimizeContext:
         set_eval_frame(self._before.pop())
 
 
+_OWN_HOOKS: Final = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
+
+
 @final
 class OptimizedModule(torch.nn.Module):
-    """A module whose calls are captured; everything else is the original's."""
+    """A module whose calls are captured; everything else is the original's, `state_dict` but for a prefix.
 
-    def __init__(self, module: torch.nn.Module, callback: Callback) -> None:
+    The keys of `state_dict` begin with ``_orig_mod.``, as those of what ``torch.compile`` returns. Hooks of the
+    original and hooks of this module run as in eager.
+    """
+
+    def __init__(self, module: torch.nn.Module, context: OptimizeContext) -> None:
         super().__init__()
         self._orig_mod = module
-        self.__dict__["_entry"] = EntryPoint(module.__call__, callback)
+        self.__dict__["_context"] = context
+        self.__dict__["_entry"] = EntryPoint(MethodType(_trampoline(type(module)), module), context.callback)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        return self.__dict__["_entry"](*args, **kwargs)
+        own = self.__dict__
+        if any(own[hooks] for hooks in _OWN_HOOKS):
+            return super().__call__(*args, **kwargs)
+        return own["_entry"](*args, **kwargs)
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
-        """The original's ``forward``, captured."""
+        """A call of the original, captured; its hooks run."""
         return self.__dict__["_entry"](*args, **kwargs)
 
     def __getattr__(self, name: str) -> Any:
         if name == "_orig_mod":
-            return self._modules[name]
-        return getattr(self._modules["_orig_mod"], name)
+            return self.__dict__["_modules"][name]
+        return getattr(self._orig_mod, name)
 
     def __setattr__(self, name: str, value: Any) -> None:
         if name in ("_orig_mod", "training") or "_orig_mod" not in self.__dict__.get("_modules", {}):
@@ -80,18 +97,55 @@ class OptimizedModule(torch.nn.Module):
         else:
             setattr(self._orig_mod, name, value)
 
-    def train(self, mode: bool = True) -> "OptimizedModule":
-        """Set the original's mode."""
-        super().train(mode)
-        return self
+    def __delattr__(self, name: str) -> None:
+        delattr(self._orig_mod, name)
+
+    @property
+    def training(self) -> bool:
+        """The original's mode."""
+        return bool(self._orig_mod.training)
+
+    @training.setter
+    def training(self, mode: bool) -> None:
+        module = self.__dict__.get("_modules", {}).get("_orig_mod")
+        if module is not None:
+            module.training = mode
+
+    def __deepcopy__(self, memo: dict[int, object]) -> "OptimizedModule":
+        copied = OptimizedModule(copy.deepcopy(self._orig_mod, memo), self.__dict__["_context"])
+        memo[id(self)] = copied
+        return copied
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _again, (self._modules["_orig_mod"],)
+        context: OptimizeContext = self.__dict__["_context"]
+        return _again, (self._orig_mod, context.backend, context.nopython)
 
 
-def _again(module: torch.nn.Module) -> torch.nn.Module:
-    """A pickled captured module comes back captured with the default backend."""
-    return optimize("eager")(module)
+def _again(module: torch.nn.Module, backend: str | Backend, nopython: bool) -> torch.nn.Module:
+    """What a pickled captured module comes back as."""
+    return optimize(backend, nopython=nopython)(module)
+
+
+def _call(module: Any, *args: Any, **kwargs: Any) -> Any:
+    """The frame that is captured when a module is called: from here the call of the module is followed."""
+    return module(*args, **kwargs)
+
+
+def _trampoline(kind: type[torch.nn.Module]) -> FunctionType:
+    """A `_call` with a code object of its own, named after the class and placed at its ``forward``.
+
+    Captures are kept with the code object: were it shared, all modules of a process would share one limit.
+    """
+    forward = getattr(kind.forward, "__code__", None)
+    code = _call.__code__
+    if isinstance(forward, CodeType):
+        place, line = forward.co_filename, forward.co_firstlineno
+    else:
+        place, line = f"<{kind.__module__}>", 1
+    code = code.replace(
+        co_name=kind.__name__, co_qualname=kind.__qualname__, co_filename=place, co_firstlineno=line
+    )
+    return FunctionType(code, {"__builtins__": builtins, "__name__": kind.__module__}, kind.__name__)
 
 
 def optimize(
@@ -117,8 +171,8 @@ def optimize(
     """
     compiler_fn = lookup_backend(backend)
     if nopython:
-        return OptimizeContext(convert_frame_assert(compiler_fn, observer=observer))
-    return OptimizeContext(convert_frame(compiler_fn, observer))
+        return OptimizeContext(convert_frame_assert(compiler_fn, observer=observer), backend, nopython)
+    return OptimizeContext(convert_frame(compiler_fn, observer), backend)
 
 
 @overload

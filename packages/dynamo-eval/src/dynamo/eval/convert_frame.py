@@ -20,6 +20,7 @@ import fx.ir
 import fx.trace
 from dynamo.eval import _frame
 from dynamo.eval._frame import FrameView, GuardedCode
+from dynamo.eval.cache import release_when_invalid
 from dynamo.eval.capture import Captured, FrameInput, capture_frame
 from dynamo.eval.errors import BackendError, BreakReason, CaptureError, InternalError, SkipFrame, Unsupported
 from dynamo.eval.interpret.translator import is_torch_internal
@@ -175,7 +176,10 @@ def _convert(
         log.info("graph break in %s: %s", code.co_qualname, captured.reason)
     if observer is not None:
         observer.captured(Capture(code, captured, manager, miss))
-    return GuardedCode(captured.code, manager, needs_hook=captured.needs_hook, reason=miss)
+    manager.detach()
+    guarded = GuardedCode(captured.code, manager, needs_hook=captured.needs_hook, reason=miss)
+    release_when_invalid(guarded)
+    return guarded
 
 
 def _unsupported(reason: BreakReason) -> CaptureError:

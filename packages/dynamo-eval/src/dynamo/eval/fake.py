@@ -5,8 +5,10 @@ imports torch's own capture stack only to read five switches; `StaticFakeMode` s
 saves two seconds of imports in a fresh process.
 """
 
+import inspect
 import traceback
-from typing import Any
+from collections.abc import Callable
+from typing import Any, Final
 
 import torch
 from torch._subclasses import fake_tensor
@@ -19,9 +21,18 @@ _DATA_DEPENDENT = tuple(
     if hasattr(fake_tensor, name)
 )
 
+_DISPATCH: Final[Callable[..., Any]] = inspect.unwrap(FakeTensorMode.__torch_dispatch__)
+
 
 class StaticFakeMode(FakeTensorMode):  # type: ignore[no-untyped-call]  # torch leaves __init_subclass__ untyped
     """`FakeTensorMode` for static sizes, without the imports that its own constructor makes."""
+
+    __torch_dispatch__ = _DISPATCH
+
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        """Torch wraps the dispatch of modes for which this is true in a function that imports its capture stack."""
+        return False
 
     def __init__(self) -> None:
         TorchDispatchMode.__init__(self)  # type: ignore[no-untyped-call]  # torch leaves it untyped
