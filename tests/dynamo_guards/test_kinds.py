@@ -380,9 +380,6 @@ def test_aliasing_is_checked_both_ways() -> None:
         assert different.check([a, b]) == different.check_fn(a, b) == (a is not b)
 
 
-THREADS = torch.get_num_threads()
-
-
 class Mode(torch.overrides.TorchFunctionMode):
     """Another torch-function mode."""
 
@@ -406,21 +403,31 @@ def test_a_change_of_ambient_state_misses(change: str) -> None:
     assert both(manager, 1)
 
 
-@pytest.mark.parametrize(
-    ("change", "back"),
-    [
-        (lambda: torch.set_default_dtype(torch.float64), lambda: torch.set_default_dtype(torch.float32)),
-        (lambda: torch.use_deterministic_algorithms(True), lambda: torch.use_deterministic_algorithms(False)),
-        (lambda: torch.set_num_threads(THREADS + 1), lambda: torch.set_num_threads(THREADS)),
-    ],
-)  # fmt: skip
-def test_a_change_of_a_global_setting_misses(change: Callable[[], None], back: Callable[[], None]) -> None:
+GLOBAL_SETTINGS: dict[str, tuple[Callable[[], object], Callable[[object], None], object]] = {
+    "dtype": (
+        torch.get_default_dtype,
+        cast(Callable[[object], None], torch.set_default_dtype),
+        torch.float64,
+    ),
+    "deterministic": (
+        torch.are_deterministic_algorithms_enabled,
+        cast(Callable[[object], None], torch.use_deterministic_algorithms),
+        True,
+    ),
+    "threads": (torch.get_num_threads, cast(Callable[[object], None], torch.set_num_threads), 7),
+}
+
+
+@pytest.mark.parametrize("name", GLOBAL_SETTINGS)
+def test_a_change_of_a_global_setting_misses(name: str) -> None:
+    get, put, other = GLOBAL_SETTINGS[name]
+    before = get()
     manager = manager_for(1, AmbientSource().make_guard(B.GLOBAL_STATE))
-    change()
+    put(other)
     try:
         assert not both(manager, 1)
     finally:
-        back()
+        put(before)
     assert both(manager, 1)
 
 
