@@ -199,3 +199,216 @@ def ask_any(x, y):
 def test_a_break_in_any_takes_nothing_from_the_iterator_twice() -> None:
     check(ask_any, lambda: (X.clone(), X + 50))
     check(ask_any, lambda: (X + 50, X.clone()))
+
+
+# -- operations that raise on the values of their inputs ----------------------------------------------------
+
+GOOD, BAD = torch.tensor([0, 2]), torch.tensor([0, 7])
+
+
+def append_then_index(seen, x, index):
+    seen.append(x + 1)
+    return x[index] * 2
+
+
+def store_then_index(seen, x, index):
+    seen.append("before")
+    y = x * 2
+    y = y[index]
+    seen.append("after")
+    return y
+
+
+def catch_the_index_error(seen, x, index):
+    y = x + 1
+    try:
+        y = y[index]
+        seen.append("indexed")
+    except IndexError:
+        seen.append("caught")
+        y = y * 10
+    return y
+
+
+def catch_in_a_callee(seen, x, index):
+    def pick(value):
+        try:
+            return value[index]
+        except IndexError:
+            return value * 100
+
+    y = pick(x + 1) + 1
+    seen.append("picked")
+    return y
+
+
+def run_finally(seen, x, index):
+    try:
+        y = x[index] + 1
+    finally:
+        seen.append("left")
+    return y
+
+
+def write_then_index(seen, x, index):
+    x.add_(1)
+    seen.append("written")
+    y = x[index]
+    x.mul_(3)
+    return y
+
+
+def write_and_catch(seen, x, index):
+    x.add_(1)
+    try:
+        y = x[index] + 1
+    except IndexError:
+        y = x * 2
+    x.add_(5)
+    return y
+
+
+def keep_values_and_break(seen, x, index):
+    seen.append(x * 2)
+    y = x[index]
+    seen.append(float(y.sum()))
+    return y + 1
+
+
+class Leaving:
+    def __init__(self, seen):
+        self.seen = seen
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, kind, value, traceback):
+        self.seen.append(kind is None)
+        return True
+
+
+def swallow_in_a_context(seen, x, index):
+    y = x
+    with Leaving(seen):
+        y = x[index] + 1
+    return y
+
+
+def append_in_a_loop(seen, x, index):
+    for i in range(3):
+        seen.append(i)
+        x = x + x[index].sum()
+    return x
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        append_then_index,
+        store_then_index,
+        catch_the_index_error,
+        catch_in_a_callee,
+        run_finally,
+        write_then_index,
+        write_and_catch,
+        keep_values_and_break,
+        swallow_in_a_context,
+        append_in_a_loop,
+    ],
+)
+def test_a_graph_that_raises_leaves_what_python_leaves(function: Callable[..., Any]) -> None:
+    captured = dynamo.optimize("eager")(function)
+    for index in (GOOD, BAD, GOOD, BAD):
+        expected_args: tuple[Any, ...] = ([], X.clone(), index)
+        args: tuple[Any, ...] = ([], X.clone(), index)
+        assert outcome(captured, *args) == outcome(function, *expected_args)
+        assert plain(list(args)) == plain(list(expected_args))
+
+
+def test_random_numbers_are_not_drawn_twice_when_a_graph_raises() -> None:
+    def step(seen, x, index):
+        y = torch.nn.functional.dropout(x, 0.5)
+        seen.append(y)
+        return y[index]
+
+    captured = dynamo.optimize("eager")(step)
+    for index in (GOOD, BAD):
+        left: list[Any] = []
+        right: list[Any] = []
+        torch.manual_seed(0)
+        expected = outcome(step, left, X, index), torch.rand(1).item()
+        torch.manual_seed(0)
+        assert (outcome(captured, right, X, index), torch.rand(1).item()) == expected
+        assert plain(left) == plain(right)
+
+
+def test_running_statistics_are_not_updated_twice_when_a_graph_raises() -> None:
+    seen: list[str] = []
+    plain_norm, norm = torch.nn.BatchNorm1d(3), torch.nn.BatchNorm1d(3)
+
+    def step(norm, x, index):
+        y = norm(x)
+        seen.append("normalised")
+        return y[index]
+
+    captured = dynamo.optimize("eager")(step)
+    x = torch.randn(4, 3)
+    for index in (GOOD, BAD):
+        assert outcome(captured, norm, x, index) == outcome(step, plain_norm, x, index)
+        assert plain(list(norm.buffers())) == plain(list(plain_norm.buffers()))
+    assert len(seen) == 4
+
+
+def test_an_effect_beside_operations_that_cannot_raise_stays_in_one_graph() -> None:
+    counter = CompileCounter()
+    seen: list[torch.Tensor] = []
+
+    @dynamo.optimize(counter)
+    def step(x):
+        y = torch.nn.functional.dropout(x, 0.5)
+        seen.append(y)
+        return torch.relu(y) / 2
+
+    step(X)
+    assert counter.frame_count == 1 and len(seen) == 1
+
+
+def test_a_divisor_of_zero_raises_after_the_effects_before_it() -> None:
+    def step(seen, x, y):
+        seen.append(x)
+        return x // y
+
+    captured = dynamo.optimize("eager")(step)
+    for divisor in (2, 0):
+        left: list[Any] = []
+        right: list[Any] = []
+        args = torch.tensor([4, 6]), torch.tensor([divisor, divisor])
+        assert outcome(captured, left, *args) == outcome(step, right, *args)
+        assert plain(left) == plain(right)
+
+
+def test_capture_of_a_frame_that_raises_still_runs_the_graph_when_it_does_not() -> None:
+    counter = CompileCounter()
+    captured = dynamo.optimize(counter)(append_then_index)
+    for index in (GOOD, BAD, GOOD):
+        left: list[Any] = []
+        right: list[Any] = []
+        assert outcome(captured, left, X, index) == outcome(append_then_index, right, X, index)
+        assert plain(left) == plain(right)
+    assert counter.frame_count == 1
+    assert counter.op_count == 3
+
+
+def test_an_interrupt_of_a_graph_is_not_taken_for_a_failure() -> None:
+    runs: list[int] = []
+
+    def interrupted(module: Any, inputs: list[torch.Tensor]) -> Callable[..., Any]:
+        def run(*args: Any) -> Any:
+            runs.append(1)
+            raise KeyboardInterrupt
+
+        return run
+
+    with pytest.raises(KeyboardInterrupt):
+        dynamo.optimize(interrupted)(append_then_index)([], X, GOOD)
+    assert runs == [1]

@@ -40,6 +40,11 @@ from fx.codegen import GraphModule
 #: importing them fills the registries of values and of known callables
 REGISTRIES: Final = (_models, _rules)
 
+FAILING: Final = (
+    "an effect or a try block in a frame whose graph may raise after it wrote to tensors or drew numbers"
+)
+FAILING_HINT: Final = "such a graph cannot be run again plainly; keep the effect out of the captured function"
+
 
 @dataclass(frozen=True, slots=True)
 class FrameInput:
@@ -110,6 +115,10 @@ def capture_frame(
                 stop = tx.run()
         except RestartCapture as restart:
             stop_at, reason = restart.step, restart.reason
+            continue
+        if output.raises_unlike_python() and not output.runs_twice_alike() and tx.first_effect is not None:
+            stop_at, line = tx.first_effect
+            reason = BreakReason(FAILING, FAILING_HINT, frame.code.co_filename, line)
             continue
         if stop.reason is not None and one_graph is not None:
             raise one_graph(stop.reason)
@@ -307,7 +316,10 @@ class _Writer:
         if self.output.calls:
             compiled, module = self.output.compile(self.backend, list(self.emit.outputs))
             call = self._graph_call(_uncaptured(compiled) if self.needs_hook else compiled)
-        instructions = [*_prologue(self.tx.instructions), *call, *self.emit.instructions, *self.original]
+        head = _prologue(self.tx.instructions)
+        again = call and self.output.raises_unlike_python() and self.output.runs_twice_alike()
+        rerun = self._rerun(call[-2], len(head)) if again else []
+        instructions = [*head, *call, *self.emit.instructions, *rerun, *self.original]
         _place(instructions, self.code.co_firstlineno)
         remove_unreachable(instructions)
         names = [RESULTS, *self.emit.temporaries]
@@ -320,6 +332,22 @@ class _Writer:
             self.needs_hook,
             [each.source.name() for each in self.output.inputs],
         )
+
+    def _rerun(self, call: Instruction, start: int) -> list[Instruction]:
+        """What handles an exception of the graph: the original code, from its start, as nothing happened yet."""
+        if not self.original:
+            self.original = copy_instructions(self.tx.instructions)
+        again = create.reraise()
+        handler = [
+            create.load_const(Exception),
+            create.create_instruction("CHECK_EXC_MATCH"),
+            *create.pop_jump_if_false(again),
+            create.pop_top(),
+            create.jump(self.original[start]),
+            again,
+        ]
+        create.guard_with(handler[0], [call])
+        return handler
 
     def _graph_call(self, compiled: Callable[..., Any]) -> list[Instruction]:
         sink = Emitter(self.output, self.emit.cell_names)

@@ -16,7 +16,8 @@ import torch
 
 from dynamo.eval.effects import EffectLog
 from dynamo.eval.errors import BackendError, GraphBreak
-from dynamo.eval.fake import data_dependent, fake_mode, fake_of
+from dynamo.eval.fake import data_dependent, fake_of
+from dynamo.eval.rerun import WatchingFakeMode
 from dynamo.guards import AmbientSource, GlobalSource, Guard, GuardBuilder, ItemSource, Source
 from fx.codegen import GraphModule
 from fx.ir import Graph, Node
@@ -36,6 +37,8 @@ class GraphInput:
     source: Source
     node: Node
     value: torch.Tensor
+    fake: torch.Tensor
+    version: int
 
 
 class OutputGraph(TracerBase):
@@ -47,6 +50,7 @@ class OutputGraph(TracerBase):
         guards: what must hold for the graph to be right, in the order it was found out.
         effects: what is to be replayed after the graph.
         calls: number of torch calls in the graph.
+        guarded_block: whether code ran whose exceptions the user's code may handle.
     """
 
     record_locations = False
@@ -60,12 +64,13 @@ class OutputGraph(TracerBase):
         self.inputs: list[GraphInput] = []
         self.guards: dict[tuple[str, str], Guard] = {}
         self.effects = EffectLog()
-        self.fake_mode = fake_mode()
+        self.fake_mode = WatchingFakeMode()
         self.wrapped: dict[int, tuple[object, Any]] = {}
         self.tensors: dict[int, Any] = {}
         self.calls = 0
         self.inlined = 0
         self.ambient_changed = False
+        self.guarded_block = False
         self.guard(AmbientSource(), "AMBIENT")
 
     # -- guards -----------------------------------------------------------------------------------------
@@ -108,7 +113,7 @@ class OutputGraph(TracerBase):
         with place:
             node = self.graph.placeholder(name)
         node.meta["example_value"] = fake
-        self.inputs.append(GraphInput(source, node, value))
+        self.inputs.append(GraphInput(source, node, value, fake, _version(fake)))
         return node, fake
 
     def call(
@@ -150,6 +155,20 @@ class OutputGraph(TracerBase):
 
         return append, result
 
+    # -- what a failing graph leaves behind --------------------------------------------------------------
+    def raises_unlike_python(self) -> bool:
+        """Whether an exception out of the graph would come before effects, or pass a handler, as it does not in Python."""
+        return self.fake_mode.may_raise and (self.guarded_block or len(self.effects) > 0)
+
+    def runs_twice_alike(self) -> bool:
+        """Whether the graph leaves nothing behind, so that its frame may be run from the start after it raised."""
+        mode = self.fake_mode
+        if mode.draws or mode.normalises:
+            return False
+        return not mode.writes or all(
+            each.version >= 0 and _version(each.fake) == each.version for each in self.inputs
+        )
+
     # -- the end ----------------------------------------------------------------------------------------
     def compile(self, backend: Backend, outputs: list[Node]) -> tuple[Callable[..., Any], GraphModule]:
         """Close the graph with `outputs` and hand it to the backend.
@@ -184,6 +203,11 @@ class OutputGraph(TracerBase):
             if not each.node.users:
                 self.graph.erase_node(each.node)
                 self.inputs.remove(each)
+
+
+def _version(tensor: torch.Tensor) -> int:
+    """Its version counter; -1 for a tensor of inference mode, which has none."""
+    return -1 if tensor.is_inference() else tensor._version
 
 
 def _call_break(name: str, error: Exception) -> GraphBreak:

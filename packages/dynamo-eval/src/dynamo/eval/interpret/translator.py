@@ -72,6 +72,9 @@ class InstructionTranslatorBase(SymbolicFrame):
         self.ip += 1
         if inst.positions[0] is not None:
             self.lineno = inst.positions[0]
+        if inst.handler is not None and not self.output.guarded_block:
+            entry = self.instructions[self.view.index[inst.handler.target] + 1 :]
+            self.output.guarded_block = not (entry and entry[0].opname == "WITH_EXCEPT_START")
         handler = HANDLERS.get(inst.opname)
         if handler is None:
             raise GraphBreak(f"missing: {inst.opname}", "this opcode is not known")
@@ -156,6 +159,9 @@ class InstructionTranslator(InstructionTranslatorBase):
         closure: the cells of its free variables.
         stop_at: number of the step before which to stop, from an earlier attempt; None to go as far as possible.
         stop_reason: why, with `stop_at`.
+
+    Attributes:
+        first_effect: number and line of the first step that had an effect or lay in a ``try`` block.
     """
 
     is_root = True
@@ -176,6 +182,7 @@ class InstructionTranslator(InstructionTranslatorBase):
         output.root_namespace = namespace
         self.stop_at = stop_at
         self.stop_reason = stop_reason
+        self.first_effect: tuple[int, int] | None = None
         build = Builder(output)
         self.symbolic_locals = self.locals
         self.entry_locals: dict[str, VariableTracker] = {}
@@ -223,6 +230,8 @@ class InstructionTranslator(InstructionTranslatorBase):
                 self.locals.clear()
                 self.locals.update(locals_before)
                 return Stop(index, reason)
+            if self.first_effect is None and (len(output.effects) or output.guarded_block):
+                self.first_effect = number, self.lineno
             if self.returned is not None:
                 return Stop(index)
 

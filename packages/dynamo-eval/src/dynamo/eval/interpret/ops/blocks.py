@@ -22,6 +22,7 @@ def before_with(frame: SymbolicFrame, inst: Instruction) -> None:
         frame.push(BoundMethodVariable(context, "__exit__"))
         frame.push(context.call_method(frame, "__enter__", [], {}))
     elif isinstance(context, UserObjectVariable):
+        frame.output.guarded_block = True
         leave = context.get_attr(frame, "__exit__")
         entered = context.call_special(frame, "__enter__", [])
         frame.push(leave)
