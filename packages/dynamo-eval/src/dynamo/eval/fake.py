@@ -7,13 +7,16 @@ saves two seconds of imports in a fresh process.
 
 import inspect
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, Final
 
 import torch
 from torch._subclasses import fake_tensor
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.utils._python_dispatch import TorchDispatchMode
+
+from dynamo.eval.plain_shapes import known_result
 
 _DATA_DEPENDENT = tuple(
     getattr(fake_tensor, name)
@@ -27,7 +30,26 @@ _DISPATCH: Final[Callable[..., Any]] = inspect.unwrap(FakeTensorMode.__torch_dis
 class StaticFakeMode(FakeTensorMode):  # type: ignore[no-untyped-call]  # torch leaves __init_subclass__ untyped
     """`FakeTensorMode` for static sizes, without the imports that its own constructor makes."""
 
-    __torch_dispatch__ = _DISPATCH
+    def __torch_dispatch__(
+        self,
+        func: Any,
+        types: Any,
+        args: Sequence[object] = (),
+        kwargs: Mapping[str, object] = MappingProxyType({}),
+    ) -> Any:
+        if all(map(self._is_plain, args)):
+            known = known_result(func, args, kwargs or {})
+            if known is not None:
+                return fake_tensor.FakeTensor(self, *known)
+        return _DISPATCH(self, func, types, args, kwargs or {})
+
+    def _is_plain(self, value: object) -> bool:
+        """Whether an argument is no tensor at all, or a fake one of this mode whose value is not known."""
+        if not isinstance(value, torch.Tensor):
+            return True
+        if not isinstance(value, fake_tensor.FakeTensor):
+            return False
+        return value.fake_mode is self and value.constant is None
 
     @classmethod
     def _should_skip_dynamo(cls) -> bool:
