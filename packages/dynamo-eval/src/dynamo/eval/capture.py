@@ -318,7 +318,7 @@ class _Writer:
             call = self._graph_call(_uncaptured(compiled) if self.needs_hook else compiled)
         head = _prologue(self.tx.instructions)
         again = call and self.output.raises_unlike_python() and self.output.runs_twice_alike()
-        rerun = self._rerun(call[-2], len(head)) if again else []
+        rerun = self._rerun(call, len(head)) if again else []
         instructions = [*head, *call, *self.emit.instructions, *rerun, *self.original]
         _place(instructions, self.code.co_firstlineno)
         remove_unreachable(instructions)
@@ -333,8 +333,12 @@ class _Writer:
             [each.source.name() for each in self.output.inputs],
         )
 
-    def _rerun(self, call: Instruction, start: int) -> list[Instruction]:
-        """What handles an exception of the graph: the original code, from its start, as nothing happened yet."""
+    def _rerun(self, call: list[Instruction], start: int) -> list[Instruction]:
+        """What handles an exception of the graph: the original code, from its start, as nothing happened yet.
+
+        The loads before the call are guarded with it: CPython 3.13 takes the unit before a call of a Python function
+        for the place of its exception.
+        """
         if not self.original:
             self.original = copy_instructions(self.tx.instructions)
         again = create.reraise()
@@ -346,7 +350,7 @@ class _Writer:
             create.jump(self.original[start]),
             again,
         ]
-        create.guard_with(handler[0], [call])
+        create.guard_with(handler[0], call)
         return handler
 
     def _graph_call(self, compiled: Callable[..., Any]) -> list[Instruction]:
