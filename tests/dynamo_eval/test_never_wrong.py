@@ -412,3 +412,11 @@ def test_an_interrupt_of_a_graph_is_not_taken_for_a_failure() -> None:
     with pytest.raises(KeyboardInterrupt):
         dynamo.optimize(interrupted)(append_then_index)([], X, GOOD)
     assert runs == [1]
+
+
+def test_a_probability_out_of_range_raises_after_the_effects_before_it() -> None:
+    def step(seen, x):
+        seen.append("before")
+        return torch.zeros_like(x).bernoulli_(2.0)
+
+    check(step, lambda: ([], X.clone()))

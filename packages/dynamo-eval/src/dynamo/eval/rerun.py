@@ -20,7 +20,7 @@ _TOTAL: Final = frozenset(
     "_to_copy arange linspace eye mm addmm bmm baddbmm mv addmv dot vdot addr outer linear convolution "
     "native_batch_norm native_layer_norm native_group_norm native_dropout sum mean var var_mean std std_mean prod "
     "amax amin max min argmax argmin any all norm linalg_vector_norm logsumexp _softmax _log_softmax cumsum cumprod "
-    "cat stack constant_pad_nd tril triu roll flip sort topk where bernoulli_ uniform_ normal_ rand randn rand_like "
+    "cat stack constant_pad_nd tril triu roll flip sort topk where rand randn rand_like "
     "randn_like max_pool2d_with_indices avg_pool2d _adaptive_avg_pool2d adaptive_avg_pool2d mse_loss gelu silu "
     "leaky_relu threshold repeat expand reshape _unsafe_view _reshape_alias flatten squeeze unsqueeze "
     "_scaled_dot_product_flash_attention_for_cpu convert_element_type split_dim device isnan isinf equal "
@@ -29,6 +29,7 @@ _TOTAL: Final = frozenset(
 #: pointwise, and yet integers may be divided by zero or raised to a negative power
 _DIVISIONS: Final = ("div", "floor_divide", "remainder", "fmod", "pow", "true_divide", "lcm", "gcd")
 _DROPOUT: Final = ("dropout_p", "dropout")
+_TRAINING: Final = ("training", "train")
 
 
 class _Traits(NamedTuple):
@@ -90,12 +91,17 @@ class WatchingFakeMode(StaticFakeMode):  # type: ignore[no-untyped-call]  # torc
             self.draws = True
         if writes:
             self.writes = True
-        if may_raise and not self.may_raise and not _divides_floats(func, args):
+        if may_raise and not self.may_raise and not _is_total(func, args, kwargs or {}):
             self.may_raise = True
-        if normalises:
+        if normalises and _argument(func, args, kwargs or {}, _TRAINING) is not False:
             self.normalises = True
         return super().__torch_dispatch__(func, types, args, kwargs or {})
 
 
-def _divides_floats(func: Any, args: Any) -> bool:
-    return func._schema.name.partition("::")[2].rstrip("_") in _DIVISIONS and _is_float(args)
+def _is_total(func: Any, args: Any, kwargs: Any) -> bool:
+    """Whether these very arguments cannot make the operator raise: floats are divided, a probability is one."""
+    name = func._schema.name.partition("::")[2].rstrip("_")
+    if name == "bernoulli":
+        probability = _argument(func, args, kwargs, ("p",))
+        return isinstance(probability, int | float) and 0 <= probability <= 1
+    return name in _DIVISIONS and _is_float(args)
