@@ -420,3 +420,21 @@ def test_a_probability_out_of_range_raises_after_the_effects_before_it() -> None
         return torch.zeros_like(x).bernoulli_(2.0)
 
     check(step, lambda: ([], X.clone()))
+
+
+def test_capture_keeps_no_value_alive_that_eager_python_frees() -> None:
+    """A finaliser that runs late is an effect out of order: here it must empty the dict while it is iterated."""
+
+    class Ending(int):
+        def __del__(self) -> None:
+            items.clear()
+
+    items: dict[int, object] = {key: Ending(key) for key in range(8)}
+
+    def replace_one() -> None:
+        for key, _ in items.items():
+            if key == 2:
+                items[2] = None
+
+    with pytest.raises(RuntimeError, match="changed size"):
+        dynamo.optimize("eager")(replace_one)()

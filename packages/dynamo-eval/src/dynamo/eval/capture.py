@@ -111,26 +111,39 @@ def capture_frame(
             reason,
         )
         try:
-            with _ambient_kept():
-                stop = tx.run()
-        except RestartCapture as restart:
-            stop_at, reason = restart.step, restart.reason
-            continue
-        if output.raises_unlike_python() and not output.runs_twice_alike() and tx.first_effect is not None:
-            stop_at, line = tx.first_effect
-            reason = BreakReason(FAILING, FAILING_HINT, frame.code.co_filename, line)
-            continue
-        if stop.reason is not None and one_graph is not None:
-            raise one_graph(stop.reason)
-        if stop.reason is not None and not output.calls and not _rest_is_worth_it(frame, tx, stop):
-            raise SkipFrame(f"no torch call before the break: {stop.reason}")
-        if stop.reason is None and not output.calls:
-            raise SkipFrame("no torch call")
-        _guard_aliasing(output)
-        try:
-            return _Writer(tx, output, stop, backend).write()
-        except Unrebuildable as error:
-            raise SkipFrame(f"{error} ({stop.reason or 'at the return'})") from error
+            try:
+                with _ambient_kept():
+                    stop = tx.run()
+            except RestartCapture as restart:
+                stop_at, reason = restart.step, restart.reason
+                continue
+            if (
+                output.raises_unlike_python()
+                and not output.runs_twice_alike()
+                and tx.first_effect is not None
+            ):
+                stop_at, line = tx.first_effect
+                reason = BreakReason(FAILING, FAILING_HINT, frame.code.co_filename, line)
+                continue
+            if stop.reason is not None and one_graph is not None:
+                raise one_graph(stop.reason)
+            if stop.reason is not None and not output.calls and not _rest_is_worth_it(frame, tx, stop):
+                raise SkipFrame(f"no torch call before the break: {stop.reason}")
+            if stop.reason is None and not output.calls:
+                raise SkipFrame("no torch call")
+            _guard_aliasing(output)
+            try:
+                return _Writer(tx, output, stop, backend).write()
+            except Unrebuildable as error:
+                raise SkipFrame(f"{error} ({stop.reason or 'at the return'})") from error
+        finally:
+            _forget_values(tx)
+
+
+def _forget_values(tx: InstructionTranslator) -> None:
+    """Let go of the user's values at once: kept until the collector comes, they would live longer than in eager Python."""
+    for kept in (tx.output.wrapped, tx.output.tensors, tx.locals, tx.entry_locals, tx.cells, tx.stack):
+        kept.clear()
 
 
 def _guard_aliasing(output: OutputGraph) -> None:
