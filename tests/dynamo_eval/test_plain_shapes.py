@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch._subclasses.fake_tensor import FakeTensor
 
-from dynamo.eval.fake import fake_mode, fake_of
+from dynamo.eval.fake import StaticFakeMode, fake_of
 from dynamo.eval.plain_shapes import _RULES, known_result
 
 TOY = """
@@ -118,7 +118,7 @@ def test_a_plain_matrix_of_floats_is_known(func: Any) -> None:
 
 
 def test_the_result_is_a_fake_tensor_that_tracks_gradients() -> None:
-    mode = fake_mode()
+    mode = StaticFakeMode()
     fake = fake_of(mode, torch.ones(2, 3, requires_grad=True))
     with mode:
         result = torch.relu(fake) * 2

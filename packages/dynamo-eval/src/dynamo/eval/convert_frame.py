@@ -20,7 +20,7 @@ import fx.ir
 import fx.trace
 from dynamo.eval import _frame
 from dynamo.eval._frame import FrameView, GuardedCode
-from dynamo.eval.cache import release_when_invalid
+from dynamo.eval.cache import CacheLimits, limit_reached, note_recompile, release_when_invalid, why_missed
 from dynamo.eval.capture import Captured, FrameInput, capture_frame
 from dynamo.eval.errors import BackendError, BreakReason, CaptureError, InternalError, SkipFrame, Unsupported
 from dynamo.eval.interpret.translator import is_torch_internal
@@ -151,12 +151,10 @@ def _convert(
     if reason is not None:
         raise SkipFrame(reason)
     miss = _recompile_reason(frame) if cache_size else None
-    if cache_size >= config.cache_size_limit:
-        log.warning(
-            "%s reached cache_size_limit (%d) and runs plainly where no capture fits; last miss: %s",
-            _place(code), config.cache_size_limit, miss,
-        )  # fmt: skip
-        raise SkipFrame(f"cache_size_limit ({config.cache_size_limit}) reached; last miss: {miss}")
+    limit = limit_reached(code, CacheLimits(config.cache_size_limit, config.accumulated_cache_size_limit))
+    if limit is not None:
+        log.warning("%s: %s; last miss: %s", _place(code), limit, miss)
+        raise SkipFrame(f"{limit}; last miss: {miss}")
     arguments = frame.f_locals
     captured = capture_frame(
         FrameInput(code, arguments, frame.closure, frame.f_globals, frame.f_builtins),
@@ -171,7 +169,7 @@ def _convert(
     manager = CheckFunctionManager(captured.guards, _scope(frame))
     if miss is not None:
         log.info("%s is captured again (recompile %d): %s", _place(code), cache_size, miss)
-        _frame.add_reason(code, miss)
+        note_recompile(code, miss)
     if captured.reason is not None:
         log.info("graph break in %s: %s", code.co_qualname, captured.reason)
     if observer is not None:
@@ -201,11 +199,8 @@ def _scope(frame: FrameView) -> GuardScope:
 
 def _recompile_reason(frame: FrameView) -> str:
     """Which guard of the latest capture failed, in words."""
-    entries = _frame.cache_entries(frame.f_code)
-    if not entries:
-        return "no capture is valid any more"
-    manager = entries[0].manager
     try:
-        return str(manager.explain_failure(frame.args, frame.closure, frame.f_globals, frame.f_builtins))
+        missed = why_missed(frame)
     except Exception as error:  # an explanation must not cost the user the capture
         return f"a guard failed ({type(error).__name__} while it was explained)"
+    return missed[0] if missed else "no capture is valid any more"

@@ -99,11 +99,6 @@ def fake_of(mode: FakeTensorMode, value: torch.Tensor) -> torch.Tensor:
     return fake.requires_grad_() if value.requires_grad else fake
 
 
-def fake_mode() -> FakeTensorMode:
-    """A new mode with static sizes; one per capture, for a mode remembers the tensors it converted."""
-    return StaticFakeMode()
-
-
 def data_dependent(error: BaseException) -> bool:
     """Whether a call failed only because a fake tensor holds no data."""
     return isinstance(error, _DATA_DEPENDENT)

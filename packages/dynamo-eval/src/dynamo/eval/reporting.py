@@ -3,6 +3,7 @@
 from types import CodeType
 
 from dynamo.eval import _frame
+from dynamo.eval.cache import recompile_reasons
 from dynamo.eval.statistics import counters
 
 
@@ -28,5 +29,5 @@ def _of_code(code: CodeType) -> list[str]:
     for entry in entries:
         lines.append(f"  guards ({entry.hits} hits):")
         lines.extend(f"    {part}" for part in entry.manager.words)
-    lines.extend(f"  recompiled: {reason}" for reason in _frame.reasons(code))
+    lines.extend(f"  recompiled: {reason}" for reason in recompile_reasons(code))
     return lines

@@ -11,6 +11,7 @@ class Config:
 
     Attributes:
         cache_size_limit: compiled entries per code object; beyond it the frame runs plainly.
+        accumulated_cache_size_limit: entries ever made of one code object, those since dropped included.
         inline_depth_limit: how deep calls are followed into user functions.
         loop_limit: steps of one capture; more means a loop too long to unroll.
         suppress_errors: on a backend or internal fault run the function plainly and log the reason.
@@ -18,6 +19,7 @@ class Config:
     """
 
     cache_size_limit: int = 8
+    accumulated_cache_size_limit: int = 256
     inline_depth_limit: int = 40
     loop_limit: int = 200_000
     suppress_errors: bool = True
