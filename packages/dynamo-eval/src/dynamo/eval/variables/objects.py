@@ -7,8 +7,9 @@ from dynamo.eval.effects import AttributeWrite
 from dynamo.eval.errors import GraphBreak
 from dynamo.eval.variables.base import Translator, VariableTracker, realize
 from dynamo.eval.variables.calls import model_of
-from dynamo.eval.variables.constant import ConstantVariable, from_constant
+from dynamo.eval.variables.constant import ConstantVariable
 from dynamo.eval.variables.function import MethodVariable
+from dynamo.eval.variables.known import KnownCallableVariable, KnownVariable
 from dynamo.eval.variables.wrap import wrap_value
 from dynamo.guards import AttrSource, ClassAttrSource, Source, TypeSource
 
@@ -68,27 +69,13 @@ def written_value(effect: AttributeWrite) -> VariableTracker:
     return realize(effect.value)
 
 
-class ClassVariable(VariableTracker):
+class ClassVariable(KnownVariable):
     """A class."""
 
-    def __init__(self, value: type, source: Source | None = None) -> None:
-        super().__init__(source)
-        self.value = value
-
-    def python_type(self) -> type:
-        return type(self.value)
+    value: type
 
     def describe(self) -> str:
         return f"class {self.value.__qualname__}"
-
-    def as_python_constant(self) -> Any:
-        return self.value
-
-    def as_graph_arg(self) -> Any:
-        return self.value
-
-    def truth(self, tx: Translator) -> bool:
-        return True
 
     def get_attr(self, tx: Translator, name: str) -> VariableTracker:
         written = tx.output.effects.find(AttributeWrite(self, name, None))
@@ -337,32 +324,11 @@ class OpaqueVariable(VariableTracker):
 
 
 @final
-class BuiltinVariable(VariableTracker):
+class BuiltinVariable(KnownCallableVariable):
     """A built-in or otherwise known callable; `dynamo.eval.models` says what calls give."""
-
-    def __init__(self, value: Any, source: Source | None = None) -> None:
-        super().__init__(source)
-        self.value = value
-
-    def python_type(self) -> type:
-        return type(self.value)
 
     def describe(self) -> str:
         return f"{getattr(self.value, '__qualname__', self.value)}()"
-
-    def as_python_constant(self) -> Any:
-        return self.value
-
-    def as_graph_arg(self) -> Any:
-        return self.value
-
-    def truth(self, tx: Translator) -> bool:
-        return True
-
-    def get_attr(self, tx: Translator, name: str) -> VariableTracker:
-        if name in ("__name__", "__qualname__", "__module__"):
-            return from_constant(getattr(self.value, name))
-        raise GraphBreak(f"attribute {name!r} of {self.describe()}")
 
     def call(
         self, tx: Translator, args: list[VariableTracker], kwargs: dict[str, VariableTracker]

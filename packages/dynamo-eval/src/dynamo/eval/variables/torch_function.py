@@ -6,11 +6,9 @@ from typing import Any, Final, final
 
 import torch
 
-from dynamo.eval.errors import GraphBreak
 from dynamo.eval.variables.base import Translator, VariableTracker
-from dynamo.eval.variables.constant import from_constant
+from dynamo.eval.variables.known import KnownCallableVariable
 from dynamo.eval.variables.tensor import call_torch
-from dynamo.guards import Source
 
 #: namespaces whose functions are pure tensor functions, each kept as one node
 NAMESPACES: Final = (
@@ -64,32 +62,11 @@ def is_graph_function(value: Any) -> bool:
 
 
 @final
-class TorchVariable(VariableTracker):
+class TorchVariable(KnownCallableVariable):
     """A torch function."""
-
-    def __init__(self, value: Any, source: Source | None = None) -> None:
-        super().__init__(source)
-        self.value = value
-
-    def python_type(self) -> type:
-        return type(self.value)
 
     def describe(self) -> str:
         return f"torch function {getattr(self.value, '__name__', self.value)}()"
-
-    def as_python_constant(self) -> Any:
-        return self.value
-
-    def as_graph_arg(self) -> Any:
-        return self.value
-
-    def truth(self, tx: Translator) -> bool:
-        return True
-
-    def get_attr(self, tx: Translator, name: str) -> VariableTracker:
-        if name in ("__name__", "__qualname__", "__module__"):
-            return from_constant(getattr(self.value, name))
-        raise GraphBreak(f"attribute {name!r} of {self.describe()}")
 
     def call(
         self, tx: Translator, args: list[VariableTracker], kwargs: dict[str, VariableTracker]
