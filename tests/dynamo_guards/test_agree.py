@@ -48,9 +48,11 @@ DTYPES = st.sampled_from([torch.float32, torch.float64, torch.int64])
 def tensors(draw: st.DrawFn) -> torch.Tensor:
     shape = draw(st.lists(st.integers(0, 3), max_size=3))
     value = torch.zeros(shape, dtype=draw(DTYPES), device=draw(st.sampled_from(["cpu", "cpu", "meta"])))
+    if value.dim() == 2 and draw(st.booleans()):
+        value = value.t()  # before gradients are asked for: only a leaf can be copied
     if value.is_floating_point() and draw(st.booleans()):
         value.requires_grad_()
-    return value.t() if value.dim() == 2 and draw(st.booleans()) else value
+    return value
 
 
 VALUES = st.recursive(
