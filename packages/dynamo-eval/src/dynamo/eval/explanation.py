@@ -88,4 +88,4 @@ def summarize(record: Record) -> ExplainOutput:
 
 def guard_words(capture: Capture) -> list[str]:
     """The guards of a capture as a person reads them."""
-    return [str(part) for part in capture.manager.verbose_code_parts]
+    return list(capture.manager.words)
