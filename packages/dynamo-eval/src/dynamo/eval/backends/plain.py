@@ -1,0 +1,21 @@
+"""Backends that run the graph by Python alone."""
+
+from collections.abc import Callable
+from typing import Any
+
+from dynamo.eval.backends.registry import register_backend
+from fx.codegen import GraphModule
+
+
+@register_backend
+def eager(gm: GraphModule, example_inputs: list[Any]) -> Callable[..., Any]:
+    """Run the captured graph as it is."""
+    return gm.forward
+
+
+@register_backend
+def interpreter(gm: GraphModule, example_inputs: list[Any]) -> Callable[..., Any]:
+    """Run the captured graph node by node, with `fx.trace.Interpreter`: slow, but an error names its node."""
+    from fx.trace import Interpreter
+
+    return Interpreter(gm).run
