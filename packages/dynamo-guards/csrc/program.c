@@ -66,6 +66,44 @@ program_call(PyObject *function, PyObject *value)
     return holds;
 }
 
+/* Registers that one relation may read. */
+#define RELATION_LIMIT 64
+
+/* `object` is a tuple: a callable, then the numbers of the registers that hold its arguments. */
+static int
+program_relation(const dg_Instruction *in, const dg_Register *registers)
+{
+    PyObject *values[RELATION_LIMIT];
+    Py_ssize_t count = PyTuple_GET_SIZE(in->object) - 1;
+    for (Py_ssize_t i = 0; i < count; i++) {
+        values[i] = registers[PyLong_AsSsize_t(PyTuple_GET_ITEM(in->object, i + 1))].value;
+    }
+    PyObject *answer = PyObject_Vectorcall(PyTuple_GET_ITEM(in->object, 0), values, (size_t)count, NULL);
+    if (answer == NULL) {
+        return -1;
+    }
+    int holds = PyObject_IsTrue(answer);
+    Py_DECREF(answer);
+    return holds;
+}
+
+/* Whether the operand of a relation has the form that `program_relation` takes for granted. */
+static int
+program_is_relation(PyObject *object, Py_ssize_t register_count)
+{
+    if (!PyTuple_Check(object) || PyTuple_GET_SIZE(object) < 2 || PyTuple_GET_SIZE(object) > RELATION_LIMIT + 1) {
+        return 0;
+    }
+    for (Py_ssize_t i = 1; i < PyTuple_GET_SIZE(object); i++) {
+        PyObject *place = PyTuple_GET_ITEM(object, i);
+        if (!PyLong_CheckExact(place) || PyLong_AsSsize_t(place) < 0 || PyLong_AsSsize_t(place) >= register_count) {
+            PyErr_Clear();
+            return 0;
+        }
+    }
+    return 1;
+}
+
 static int
 program_test_iterator(const dg_Instruction *in, PyObject *value)
 {
@@ -126,6 +164,8 @@ program_test(const dg_Instruction *in, dg_Register *registers)
         return dg_ambient_check(in->source, in->number);
     case DG_TEST_CALL:
         return program_call(in->object, value);
+    case DG_TEST_RELATION:
+        return program_relation(in, registers);
     case DG_TEST_WEAKREF:
         return PyWeakref_Check(value) && dg_weakref_object(value) != NULL;
     case DG_TEST_BOOL:
@@ -258,6 +298,7 @@ program_fill(dg_Program *self, PyObject *items)
                   (is_load && target >= self->register_count) || (!from_frame && source >= self->register_count) ||
                   (op == DG_ARG && source >= self->arg_count) ||
                   ((op == DG_TEST_ALIAS || op == DG_TEST_NOT_ALIAS) && target >= self->register_count) ||
+                  (op == DG_TEST_RELATION && !program_is_relation(object, self->register_count)) ||
                   (op == DG_TEST_UNBOUND && i + 1 == PyTuple_GET_SIZE(items));
         if (bad) {
             PyErr_Format(PyExc_ValueError, "instruction %zd of the guard program is out of range", i);

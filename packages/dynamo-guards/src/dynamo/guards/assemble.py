@@ -64,7 +64,10 @@ class Assembler:
             return
         place = test.place if test.place is not None else self.register(clause.source)
         target = self.register(test.other) if test.other is not None else 0
-        self.instructions.append((op, target, place, test.number, test.operand))
+        operand = test.operand
+        if test.op == "TEST_RELATION":
+            operand = (operand, place, *(self.register(each) for each in test.related))
+        self.instructions.append((op, target, place, test.number, operand))
 
     def finish(self, keep: object) -> _check.GuardProgram:
         """The program; ``keep`` lives as long as it."""

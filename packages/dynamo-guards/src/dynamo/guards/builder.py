@@ -23,6 +23,7 @@ from dynamo.guards.errors import GuardBuildError
 from dynamo.guards.kinds.ambient import AmbientIs
 from dynamo.guards.kinds.clause import Clause, short
 from dynamo.guards.kinds.containers import ClassHolds, HasAttribute, IteratorAt, Keys, Length, Member
+from dynamo.guards.kinds.relations import Related
 from dynamo.guards.kinds.tensors import TensorIs, tensor_spec
 from dynamo.guards.kinds.values import (
     Equals,
@@ -557,3 +558,30 @@ class GuardBuilder:
         self.add(Holds(guard, source, predicate, words or f"{short(predicate)} to hold"))
 
     PREDICATE = LAMBDA_GUARD
+
+    def SHAPE_RELATION(
+        self, guard: Guard, sources: Sequence[Source], template: str, holds: Callable[..., object]
+    ) -> None:
+        """An expression over sizes and integers of several sources; checked after all other guards.
+
+        Make the guard on an `AmbientSource`, whose guards come last, and guard the type of every source.
+
+        Args:
+            guard: the guard.
+            sources: where the values are.
+            template: the expression, with ``{0}`` for the first source, ``{1}`` for the second …
+            holds: the expression as a function of the values.
+
+        Raises: GuardBuildError when it does not hold at capture, or raises.
+        """
+        values = [self.get(source) for source in sources]
+        words = template.format(*(source.name() for source in sources))
+        try:
+            met = bool(holds(*values))
+        except Exception as error:  # an expression of another package
+            raise GuardBuildError(sources[0].name(), f"{words} raises {error!r}") from error
+        if not met:
+            raise GuardBuildError(sources[0].name(), f"{words} does not hold at capture")
+        for source in sources:
+            self._require_types(guard, source)
+        self.add(Related(guard, sources[0], tuple(sources[1:]), template, holds))

@@ -19,6 +19,7 @@ from typing import Final
 from dynamo.guards import _check, ambient
 from dynamo.guards._unbound import UNBOUND
 from dynamo.guards.kinds.clause import Clause
+from dynamo.guards.kinds.relations import Related
 from dynamo.guards.kinds.tensors import TensorIs
 from dynamo.guards.sources.roots import BUILTINS, CELLS, GLOBALS, parameter_name
 from dynamo.guards.sources.steps import super_lookup
@@ -137,18 +138,26 @@ class CheckText:
         return FunctionType(self.code, env, "check_fn")
 
 
+def _part(clause: Clause, binder: Binder) -> tuple[str, str]:
+    return clause.text(clause.source.expression(binder), binder), user_comment([clause])
+
+
 def _parts(clauses: Sequence[Clause], binder: Binder) -> list[tuple[str, str]]:
     parts = [(VALID, "")]
     tensors: list[TensorIs] = []
+    relations: list[Related] = []
     for clause in clauses:
         if isinstance(clause, TensorIs):
             tensors.append(clause)
+        elif isinstance(clause, Related):
+            relations.append(clause)
         else:
-            parts.append((clause.text(clause.source.expression(binder), binder), user_comment([clause])))
+            parts.append(_part(clause, binder))
     if tensors:
         refs = ", ".join(clause.source.expression(binder) for clause in tensors)
         parts.append((f"___check_tensors({refs})", user_comment(tensors)))
         binder.objects["___check_tensors"] = _TensorChecks([clause.spec for clause in tensors])
+    parts += [_part(clause, binder) for clause in relations]  # they read what the tests before them vouch for
     return parts
 
 

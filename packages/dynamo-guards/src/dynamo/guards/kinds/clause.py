@@ -14,13 +14,17 @@ from dynamo.guards.sources import Bind, Guard, Source
 
 @dataclass(frozen=True, slots=True)
 class Test:
-    """One native test: opcode name, number, operand, a second source for aliasing, a place for ambient state."""
+    """One native test: opcode name, number, operand, a second source for aliasing, a place for ambient state.
+
+    ``related`` are the sources whose values a relation takes beside that of its own source.
+    """
 
     op: str
     number: int = 0
     operand: object = None
     other: Source | None = None
     place: int | None = None
+    related: tuple[Source, ...] = ()
 
 
 def short(value: object, limit: int = 80) -> str:
