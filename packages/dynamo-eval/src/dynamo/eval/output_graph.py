@@ -51,6 +51,7 @@ class OutputGraph(TracerBase):
         effects: what is to be replayed after the graph.
         calls: number of torch calls in the graph.
         guarded_block: whether code ran whose exceptions the user's code may handle.
+        classes_written: whether an attribute of a class was stored.
     """
 
     record_locations = False
@@ -71,6 +72,7 @@ class OutputGraph(TracerBase):
         self.inlined = 0
         self.ambient_changed = False
         self.guarded_block = False
+        self.classes_written = False
         self.guard(AmbientSource(), "AMBIENT")
 
     # -- guards -----------------------------------------------------------------------------------------
@@ -91,6 +93,14 @@ class OutputGraph(TracerBase):
     def guard_absent(self, source: Source, name: str) -> None:
         """Ask that the own dict of the object at `source` still lacks `name`."""
         self._guard_with(source, "NOT_PRESENT_IN_GENERIC_DICT", name, attr=name)
+
+    def guard_class_attribute(self, source: Source, name: str) -> None:
+        """Ask that the class of the object at `source` still holds the same under `name`, or still nothing."""
+        self._guard_with(source, "CLASS_ATTR_MATCH", name, attr=name)
+
+    def guard_that(self, source: Source, predicate: Callable[[object], bool], words: str) -> None:
+        """Ask that `predicate` still holds of the value at `source`; `words` say so to a person."""
+        self._guard_with(source, "LAMBDA_GUARD", words, predicate=predicate, words=words)
 
     def guard_absent_global(self, namespace: Source | None, name: str) -> None:
         """Ask that no global hides a builtin; `namespace` None means the frame's own globals."""

@@ -1,8 +1,9 @@
 """The log of effects on objects that existed before the frame began (or that may outlive it).
 
 Capture runs no user effect: a store is kept symbolically and noted here. When the graph ends the log is
-replayed as bytecode, each target once, in the order of its *last* write, with its final value: nobody
-could see the steps between, because nothing but the graph ran meanwhile.
+replayed as bytecode, each target once, with its final value: nobody could see the steps between, because nothing
+but the graph ran meanwhile. The order is that of the first write since the target was last deleted, which is the order in
+which a dict of attributes keeps its keys.
 The log holds variables as plain objects; it knows nothing of their kinds.
 """
 
@@ -82,9 +83,23 @@ class EffectLog:
     def note(self, effect: Effect) -> None:
         """Append `effect`; an earlier one on the same target is superseded."""
         key = _key(effect)
-        self._entries.pop(key, None)
+        before = self._entries.get(key)
+        if (
+            before is None
+            or getattr(before, "value", before) is None
+            or getattr(effect, "value", effect) is None
+        ):
+            self._entries.pop(key, None)
         self._entries[key] = effect
         self.count += 1
+
+    def attributes_of(self, owner: object) -> list[str]:
+        """The names of all attributes of `owner` that were stored or deleted, in order."""
+        return [
+            effect.name
+            for effect in self._entries.values()
+            if isinstance(effect, AttributeWrite) and effect.owner is owner
+        ]
 
     def find(self, effect: Effect) -> Effect | None:
         """The logged effect on the same target as `effect`, if any."""

@@ -9,17 +9,14 @@ import torch
 from dynamo.eval.errors import GraphBreak
 from dynamo.eval.models import operators
 from dynamo.eval.variables.base import Translator, VariableTracker, constants, realize
+from dynamo.eval.variables.binding import BuiltinVariable
 from dynamo.eval.variables.calls import models
+from dynamo.eval.variables.classes import ClassVariable
 from dynamo.eval.variables.constant import ConstantVariable, fold
 from dynamo.eval.variables.dictionary import DictVariable, DictViewVariable, SetVariable
 from dynamo.eval.variables.function import FunctionVariable, MethodVariable
-from dynamo.eval.variables.objects import (
-    BuiltinVariable,
-    ClassVariable,
-    NoSuchAttribute,
-    UserObjectVariable,
-    static_lookup,
-)
+from dynamo.eval.variables.lookup import MISSING, NoSuchAttribute, static_lookup
+from dynamo.eval.variables.objects import UserObjectVariable
 from dynamo.eval.variables.sequence import RangeVariable, SequenceVariable
 from dynamo.eval.variables.tensor import TensorVariable, call_torch
 
@@ -51,7 +48,7 @@ def call_len(tx: Translator, args: Args, kwargs: Kwargs) -> VariableTracker:
         return fold(len, value.as_python_constant())
     if isinstance(value, TensorVariable):
         return fold(len, value.fake)
-    if isinstance(value, UserObjectVariable):
+    if isinstance(value, UserObjectVariable | ClassVariable):
         return value.call_special(tx, "__len__", [])
     raise GraphBreak(f"len() of {value.describe()}")
 
@@ -104,7 +101,9 @@ def call_issubclass(tx: Translator, args: Args, kwargs: Kwargs) -> VariableTrack
 def call_type(tx: Translator, args: Args, kwargs: Kwargs) -> VariableTracker:
     (value,) = expect("type", args, kwargs, 1)
     if isinstance(value, UserObjectVariable):
-        return ClassVariable(value.kind, value.class_source())
+        return value.class_variable()
+    if isinstance(value, ClassVariable):
+        return value.metaclass()
     return ClassVariable(value.python_type())
 
 
@@ -113,12 +112,7 @@ def call_callable(tx: Translator, args: Args, kwargs: Kwargs) -> VariableTracker
     (value,) = expect("callable", args, kwargs, 1)
     if isinstance(value, FunctionVariable | MethodVariable | BuiltinVariable | ClassVariable):
         return ConstantVariable(True)
-    return ConstantVariable(static_lookup(value.python_type(), "__call__") is not operators_missing())
-
-
-def operators_missing() -> object:
-    """What `static_lookup` gives for an absent attribute."""
-    return static_lookup(object, "no attribute has this name")
+    return ConstantVariable(static_lookup(value.python_type(), "__call__") is not MISSING)
 
 
 @models(getattr)
@@ -142,8 +136,10 @@ def guard_missing(tx: Translator, value: VariableTracker, name: str) -> None:
         GraphBreak: no guard can tell.
     """
     if isinstance(value, UserObjectVariable):
-        value.guard_absent(tx, name)
+        value.guard_missing(tx, name)
         return
+    if isinstance(value, ClassVariable | ConstantVariable | SequenceVariable | DictVariable | SetVariable):
+        return  # of a built-in class, or guarded by identity
     raise GraphBreak(f"a missing attribute {name!r} of {value.describe()}")
 
 

@@ -8,9 +8,11 @@ import torch
 
 from dynamo.eval.errors import GraphBreak
 from dynamo.eval.variables.base import Translator, VariableTracker, constants, realize
+from dynamo.eval.variables.classes import ClassVariable
 from dynamo.eval.variables.constant import ConstantVariable, fold
 from dynamo.eval.variables.dictionary import DictVariable, DictViewVariable, SetVariable
-from dynamo.eval.variables.objects import ClassVariable, NoSuchAttribute, UserObjectVariable, static_lookup
+from dynamo.eval.variables.lookup import NoSuchAttribute, static_lookup
+from dynamo.eval.variables.objects import UserObjectVariable
 from dynamo.eval.variables.sequence import (
     ListVariable,
     RangeVariable,

@@ -1,16 +1,13 @@
 """`super()`: the next class of the MRO that has the attribute."""
 
-import types
 from typing import final
-
-import torch
 
 from dynamo.eval.errors import GraphBreak
 from dynamo.eval.variables.base import Translator, VariableTracker
-from dynamo.eval.variables.constant import ConstantVariable
-from dynamo.eval.variables.function import MethodVariable
-from dynamo.eval.variables.objects import ClassVariable, UserObjectVariable
-from dynamo.eval.variables.wrap import wrap_value
+from dynamo.eval.variables.binding import bound_attribute
+from dynamo.eval.variables.classes import ClassVariable
+from dynamo.eval.variables.lookup import NoSuchAttribute
+from dynamo.eval.variables.objects import UserObjectVariable
 from dynamo.guards import AttrSource, ClassAttrSource, ItemSource
 
 
@@ -26,35 +23,27 @@ class SuperVariable(VariableTracker):
     def python_type(self) -> type:
         return super
 
+    def describe(self) -> str:
+        return f"super() of {self.owner.describe()}"
+
     def get_attr(self, tx: Translator, name: str) -> VariableTracker:
         owner = self.owner
-        if not isinstance(owner, UserObjectVariable):
+        instance: VariableTracker | None
+        if isinstance(owner, ClassVariable):
+            owner_class, instance = owner, None
+            if self.kind.value not in owner.value.__mro__:
+                owner_class, instance = owner.metaclass(), owner
+        elif isinstance(owner, UserObjectVariable):
+            owner_class, instance = owner.class_variable(), owner
+        else:
             raise GraphBreak(f"super() of {owner.describe()}")
-        mro = owner.kind.__mro__
+        mro = owner_class.value.__mro__
         if self.kind.value not in mro:
             raise GraphBreak("TypeError: super() of an object of another class")
         for place in range(mro.index(self.kind.value) + 1, len(mro)):
-            found = mro[place].__dict__.get(name)
-            if found is None:
+            if name not in mro[place].__dict__:
                 continue
-            if not isinstance(found, types.FunctionType):
-                if mro[place] is object and name == "__init__":
-                    return EmptyInit()
-                raise GraphBreak(f"super().{name}, which is not a Python method")
-            if mro[place] is torch.nn.Module and name.startswith("__"):
-                raise GraphBreak(f"super().{name} of torch.nn.Module")
-            base = ItemSource(AttrSource(owner.class_source(), "__mro__"), place)
-            return MethodVariable(wrap_value(tx.output, found, ClassAttrSource(base, name)), owner)
-        raise GraphBreak(f"AttributeError: super() has no {name!r}")
-
-
-@final
-class EmptyInit(VariableTracker):
-    """``object.__init__``, bound: takes nothing and does nothing."""
-
-    def call(
-        self, tx: Translator, args: list[VariableTracker], kwargs: dict[str, VariableTracker]
-    ) -> VariableTracker:
-        if args or kwargs:
-            raise GraphBreak("TypeError: object.__init__() takes no arguments")
-        return ConstantVariable(None)
+            found = mro[place].__dict__[name]
+            base = ItemSource(AttrSource(owner_class.own_source(), "__mro__"), place)
+            return bound_attribute(tx, name, found, ClassAttrSource(base, name), instance, owner_class)
+        raise NoSuchAttribute(f"AttributeError: 'super' object has no attribute {name!r}")

@@ -5,7 +5,9 @@ from dynamo.eval.rebuild import runtime
 from dynamo.eval.rebuild.emitter import Emitter, Unrebuildable, rebuilds
 from dynamo.eval.rebuild.sources import load_source
 from dynamo.eval.variables.base import VariableTracker
+from dynamo.eval.variables.binding import BoundBuiltinVariable, BuiltinVariable
 from dynamo.eval.variables.cell import CellVariable
+from dynamo.eval.variables.classes import ClassVariable
 from dynamo.eval.variables.constant import ConstantMethodVariable, ConstantVariable, OpaqueConstant
 from dynamo.eval.variables.context import GradModeVariable
 from dynamo.eval.variables.dictionary import (
@@ -16,8 +18,10 @@ from dynamo.eval.variables.dictionary import (
 )
 from dynamo.eval.variables.function import MethodVariable, NestedFunctionVariable
 from dynamo.eval.variables.iterator import SequenceIteratorVariable
+from dynamo.eval.variables.lookup import builtin_layout
+from dynamo.eval.variables.module import NNModuleVariable
 from dynamo.eval.variables.null import NullVariable
-from dynamo.eval.variables.objects import BuiltinVariable, ClassVariable, UserObjectVariable
+from dynamo.eval.variables.objects import UserObjectVariable
 from dynamo.eval.variables.sequence import (
     BoundMethodVariable,
     ListVariable,
@@ -99,12 +103,16 @@ def rebuild_dict(emit: Emitter, var: DictVariable) -> None:
         emit.callable(var.kind)
         if isinstance(var, DefaultDictVariable):
             emit.load(var.factory)
+    _entries(emit, var)
+    if var.kind is not dict:
+        emit.call(2 if isinstance(var, DefaultDictVariable) else 1)
+
+
+def _entries(emit: Emitter, var: DictVariable) -> None:
     for key, value in var.entries.values():
         emit.load(key)
         emit.load(value)
     emit.add(create.build_map(len(var.entries)))
-    if var.kind is not dict:
-        emit.call(2 if isinstance(var, DefaultDictVariable) else 1)
 
 
 @rebuilds(SetVariable)
@@ -215,19 +223,32 @@ def rebuild_function(emit: Emitter, var: NestedFunctionVariable) -> None:
     emit.call(6)
 
 
-@rebuilds(UserObjectVariable)
+@rebuilds(BoundBuiltinVariable)
+def rebuild_bound_builtin(emit: Emitter, var: BoundBuiltinVariable) -> None:
+    emit.callable(runtime.bind_builtin)
+    emit.constant(var.method)
+    emit.load(var.owner)
+    emit.call(2)
+
+
+@rebuilds(UserObjectVariable, NNModuleVariable)
 def rebuild_object(emit: Emitter, var: UserObjectVariable) -> None:
     """An object that the frame made: empty first, since its attributes may refer to it."""
     assert var.class_var is not None
-    emit.callable(object.__new__)
+    layout = builtin_layout(var.kind)
+    assert layout is not None
+    emit.callable(layout.__new__)
     emit.load(var.class_var)
-    emit.call(1)
+    if isinstance(var.content, TupleVariable):
+        rebuild_tuple(emit, var.content)
+    elif isinstance(var.content, SetVariable) and layout is frozenset:
+        rebuild_set(emit, var.content)
+    emit.call(2 if layout in (tuple, frozenset) else 1)
     emit.keep(var)
 
     def fill() -> None:
-        emit.callable(dict.update)
+        emit.callable(runtime.fill_object)
         emit.load(var)
-        emit.add(create.load_attr("__dict__"))
         for name, value in var.fresh_attributes.items():
             emit.constant(name)
             emit.load(value)
@@ -235,5 +256,29 @@ def rebuild_object(emit: Emitter, var: UserObjectVariable) -> None:
         emit.call(2)
         emit.add(create.pop_top())
 
-    if var.fresh_attributes:
+    def fill_content() -> None:
+        content = var.content
+        if isinstance(content, DictVariable):
+            emit.callable(runtime.replace_dict)
+        elif isinstance(content, ListVariable):
+            emit.callable(runtime.replace_list)
+        elif isinstance(content, SetVariable):
+            emit.callable(runtime.replace_set)
+        emit.load(var)
+        if isinstance(content, DictVariable):
+            _entries(emit, content)
+        elif isinstance(content, ListVariable):
+            rebuild_list(emit, content)
+        elif isinstance(content, SetVariable):
+            rebuild_set(emit, content)
+        emit.call(2)
+        emit.add(create.pop_top())
+
+    if var.content is not None and layout not in (tuple, frozenset):
+        emit.later.append(fill_content)
+    if not var.fresh_attributes:
+        return
+    if all(isinstance(value, ConstantVariable) for value in var.fresh_attributes.values()):
+        fill()  # at once: it may be a key, whose hash reads its attributes
+    else:
         emit.later.append(fill)

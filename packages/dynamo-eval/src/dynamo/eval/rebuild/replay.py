@@ -4,6 +4,7 @@ Two passes: first every value and target that the effects mention is loaded and 
 led at entry), then the stores happen in the order of the log.
 """
 
+import types
 from collections.abc import Callable
 from typing import Any
 
@@ -14,6 +15,8 @@ from dynamo.eval.rebuild.emitter import Emitter, Unrebuildable
 from dynamo.eval.variables.base import VariableTracker
 from dynamo.eval.variables.cell import CellVariable
 from dynamo.eval.variables.dictionary import DictVariable, SetVariable
+from dynamo.eval.variables.lookup import is_data_descriptor, static_lookup
+from dynamo.eval.variables.objects import UserObjectVariable
 from dynamo.eval.variables.sequence import ListVariable
 
 
@@ -68,13 +71,37 @@ def _attribute(
 ) -> Callable[[], None]:
     assert owner is not None
 
+    def store_own() -> None:
+        emit.callable(runtime.delete_attribute if value is None else runtime.store_attribute)
+        emit.load(owner)
+        emit.constant(name)
+        if value is not None:
+            emit.load(value)
+        emit.call(2 if value is None else 3)
+        emit.add(create.pop_top())
+
     def store() -> None:
         if value is not None:
             emit.load(value)
         emit.load(owner)
         emit.add(create.store_attr(name) if value is not None else create.delete_attr(name))
 
-    return store
+    return store_own if _stores_run_code(owner, name) else store
+
+
+def _stores_run_code(owner: VariableTracker, name: str) -> bool:
+    """Whether a plain store would run more than `object.__setattr__`, which capture has followed already."""
+    if not isinstance(owner, UserObjectVariable):
+        return False
+    found = static_lookup(owner.kind, name)
+    return (
+        any(
+            static_lookup(owner.kind, hook) is not static_lookup(object, hook)
+            for hook in ("__setattr__", "__delattr__")
+        )
+        or is_data_descriptor(found)
+        and not isinstance(found, types.MemberDescriptorType)
+    )
 
 
 def _cell(emit: Emitter, cell: object, value: VariableTracker | None) -> Callable[[], None]:

@@ -1,6 +1,7 @@
 """Functions that rewritten code calls while it runs. Each does what the original instructions did."""
 
 import types
+from collections import OrderedDict
 from typing import Any, Final
 
 import torch
@@ -23,7 +24,32 @@ def class_attribute(kind: type, name: str) -> Any:
 
 def instance_dict(value: object) -> dict[str, Any]:
     """The dict of an object's own attributes."""
-    return value.__dict__
+    found: dict[str, Any] = object.__getattribute__(value, "__dict__")
+    return found
+
+
+def store_attribute(value: Any, name: str, attribute: Any) -> None:
+    """Store as `object.__setattr__` does, into a slot or the object's own dict, past a property of that name."""
+    for base in type(value).__mro__:
+        if isinstance(base.__dict__.get(name), types.MemberDescriptorType):
+            object.__setattr__(value, name, attribute)
+            return
+    instance_dict(value)[name] = attribute
+
+
+def delete_attribute(value: Any, name: str) -> None:
+    """Delete what `store_attribute` stores."""
+    own = getattr(type(value), "__dict__", {})
+    if name in own and isinstance(own[name], types.MemberDescriptorType):
+        object.__delattr__(value, name)
+    else:
+        del instance_dict(value)[name]
+
+
+def fill_object(value: Any, attributes: dict[str, Any]) -> None:
+    """Give an object its attributes, in order."""
+    for name, attribute in attributes.items():
+        store_attribute(value, name, attribute)
 
 
 def replace_list(target: list[Any], items: list[Any]) -> None:
@@ -33,15 +59,16 @@ def replace_list(target: list[Any], items: list[Any]) -> None:
 
 def replace_dict(target: dict[Any, Any], items: dict[Any, Any]) -> None:
     """Give a dict its final contents and order, keeping its identity."""
-    type(target).clear(target)
+    kind = OrderedDict if isinstance(target, OrderedDict) else dict
+    kind.clear(target)
     for key, value in items.items():
-        type(target).__setitem__(target, key, value)
+        kind.__setitem__(target, key, value)
 
 
 def replace_set(target: set[Any], items: set[Any]) -> None:
     """Give a set its final contents, keeping its identity."""
-    target.clear()
-    target.update(items)
+    set.clear(target)
+    set.update(target, items)
 
 
 def list_iterator(owner: Any, position: int) -> Any:
@@ -64,16 +91,16 @@ def grad_mode_context(mode: bool) -> Any:
     return torch.enable_grad() if mode else torch.no_grad()
 
 
-def new_object(kind: type, attributes: dict[str, Any]) -> Any:
-    """An object of a plain class with these attributes, its ``__init__`` having run at capture."""
-    value: Any = object.__new__(kind)
-    value.__dict__.update(attributes)
-    return value
-
-
 def bind_method(function: Any, owner: Any) -> Any:
     """``function`` bound to ``owner``."""
     return types.MethodType(function, owner)
+
+
+def bind_builtin(method: Any, owner: Any) -> Any:
+    """A descriptor made in C, bound: a class method to a class, another one to an object."""
+    if isinstance(method, types.ClassMethodDescriptorType):
+        return method.__get__(None, owner)
+    return method.__get__(owner)
 
 
 def make_function(

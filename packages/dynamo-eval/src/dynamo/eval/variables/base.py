@@ -26,8 +26,11 @@ class Translator(Protocol):
         """Follow a call into a user function."""
 
 
-class NotConstant(Exception):
+class NotConstant(GraphBreak):
     """The variable's value is not known at capture."""
+
+    def __init__(self) -> None:
+        super().__init__("a value that is not known at capture")
 
 
 class VariableTracker:
@@ -78,11 +81,23 @@ class VariableTracker:
         """``value.name = …``, or ``del value.name`` for None."""
         raise GraphBreak(f"storing attribute {name!r} of {self.describe()}")
 
+    def set_own(self, tx: Translator, name: str, value: "VariableTracker | None") -> None:
+        """``value.__dict__[name] = …``, or ``del value.__dict__[name]`` for None."""
+        raise GraphBreak(f"storing attribute {name!r} of {self.describe()}")
+
+    def builtin_content(self) -> "VariableTracker | None":
+        """What methods made in C work on: the value itself, or what an object of a subclass holds; None for neither."""
+        return None
+
     def call(
         self, tx: Translator, args: "list[VariableTracker]", kwargs: "dict[str, VariableTracker]"
     ) -> "VariableTracker":
         """``value(*args, **kwargs)``."""
         raise GraphBreak(f"calling {self.describe()}")
+
+    def call_special(self, tx: Translator, name: str, args: "list[VariableTracker]") -> "VariableTracker":
+        """``type(value).name(value, *args)``: a dunder method, looked up on the class."""
+        raise GraphBreak(f"{name} of {self.describe()}")
 
     def call_method(
         self, tx: Translator, name: str, args: "list[VariableTracker]", kwargs: "dict[str, VariableTracker]"

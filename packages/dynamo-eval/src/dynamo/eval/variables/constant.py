@@ -24,6 +24,9 @@ class ConstantVariable(VariableTracker):
         super().__init__(source)
         self.value = value
 
+    def builtin_content(self) -> VariableTracker | None:
+        return self
+
     def python_type(self) -> type:
         return type(self.value)
 

@@ -44,6 +44,9 @@ class DictVariable(VariableTracker):
         """Another value after any key came or went."""
         return len(self.entries), self.removals
 
+    def builtin_content(self) -> VariableTracker | None:
+        return self
+
     def python_type(self) -> type:
         return self.kind
 
@@ -231,6 +234,9 @@ class DictViewVariable(VariableTracker):
     def describe(self) -> str:
         return f"dict.{self.part}()"
 
+    def builtin_content(self) -> VariableTracker | None:
+        return self
+
     def python_type(self) -> type:
         return type(getattr({}, self.part)())
 
@@ -274,6 +280,9 @@ class SetVariable(VariableTracker):
     def layout(self) -> tuple[int, int]:
         """Another value after any key came or went."""
         return len(self.entries), self.removals
+
+    def builtin_content(self) -> VariableTracker | None:
+        return self
 
     def python_type(self) -> type:
         return self.kind

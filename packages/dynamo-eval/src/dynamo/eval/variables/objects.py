@@ -1,4 +1,4 @@
-"""Objects of user classes, classes themselves, and Python modules: attribute access as CPython does it."""
+"""Objects of user classes and Python modules: attribute access as CPython does it."""
 
 import types
 from typing import Any, Final, final
@@ -6,26 +6,20 @@ from typing import Any, Final, final
 from dynamo.eval.effects import AttributeWrite
 from dynamo.eval.errors import GraphBreak
 from dynamo.eval.variables.base import Translator, VariableTracker, realize
-from dynamo.eval.variables.calls import model_of
+from dynamo.eval.variables.binding import bound_attribute
+from dynamo.eval.variables.classes import ClassVariable, written_on_class, written_value
 from dynamo.eval.variables.constant import ConstantVariable
-from dynamo.eval.variables.function import MethodVariable
-from dynamo.eval.variables.known import KnownCallableVariable, KnownVariable
+from dynamo.eval.variables.instance_dict import InstanceDictVariable
+from dynamo.eval.variables.iterator import IteratorVariable, StopSymbolicIteration
+from dynamo.eval.variables.lookup import (
+    MISSING,
+    NoSuchAttribute,
+    has_instance_dict,
+    is_data_descriptor,
+    static_lookup,
+)
 from dynamo.eval.variables.wrap import wrap_value
-from dynamo.guards import AttrSource, ClassAttrSource, Source, TypeSource
-
-MISSING: Final = object()
-
-
-class NoSuchAttribute(GraphBreak):
-    """Python would raise AttributeError here."""
-
-
-def static_lookup(kind: type, name: str) -> object:
-    """The attribute of a class as `_PyType_Lookup` finds it, without binding; `MISSING` if there is none."""
-    for base in kind.__mro__:
-        if name in base.__dict__:
-            return base.__dict__[name]
-    return MISSING
+from dynamo.guards import AttrSource, ClassAttrSource, InstanceDictSource, ItemSource, Source, TypeSource
 
 
 @final
@@ -62,96 +56,39 @@ class PythonModuleVariable(VariableTracker):
         tx.output.effects.note(AttributeWrite(self, name, value))
 
 
-def written_value(effect: AttributeWrite) -> VariableTracker:
-    """What a logged store put there."""
-    if not isinstance(effect.value, VariableTracker):
-        raise NoSuchAttribute(f"attribute {effect.name!r} was deleted")
-    return realize(effect.value)
-
-
-class ClassVariable(KnownVariable):
-    """A class."""
-
-    value: type
-
-    def describe(self) -> str:
-        return f"class {self.value.__qualname__}"
-
-    def get_attr(self, tx: Translator, name: str) -> VariableTracker:
-        written = tx.output.effects.find(AttributeWrite(self, name, None))
-        if isinstance(written, AttributeWrite):
-            return written_value(written)
-        if name in ("__name__", "__qualname__", "__module__"):
-            return ConstantVariable(getattr(self.value, name))
-        if static_lookup(type(self.value), name) is not MISSING and name not in ("__init__", "__call__"):
-            raise GraphBreak(f"attribute {name!r} of {self.describe()}, which its metaclass answers")
-        found = static_lookup(self.value, name)
-        if found is MISSING:
-            raise NoSuchAttribute(f"{self.describe()} has no attribute {name!r}")
-        source = ClassAttrSource(self.source, name) if self.source is not None else None
-        if source is None:
-            raise GraphBreak(f"attribute {name!r} of {self.describe()}")
-        if isinstance(found, classmethod):
-            function = wrap_value(tx.output, found.__func__, AttrSource(source, "__func__"))
-            return MethodVariable(function, self)
-        if isinstance(found, staticmethod):
-            return wrap_value(tx.output, found.__func__, AttrSource(source, "__func__"))
-        if hasattr(type(found), "__get__") and not isinstance(found, types.FunctionType):
-            raise GraphBreak(f"descriptor {name!r} of {self.describe()}")
-        return wrap_value(tx.output, found, source)
-
-    def call(
-        self, tx: Translator, args: list[VariableTracker], kwargs: dict[str, VariableTracker]
-    ) -> VariableTracker:
-        model = model_of(self.value)
-        if model is not None:
-            return model(tx, args, kwargs)
-        return self.instantiate(tx, args, kwargs)
-
-    def instantiate(
-        self, tx: Translator, args: list[VariableTracker], kwargs: dict[str, VariableTracker]
-    ) -> VariableTracker:
-        """Make an object of a plain user class: `object.__new__`, then the followed ``__init__``."""
-        kind = self.value
-        if not is_plain_class(kind) or self.source is None:
-            raise GraphBreak(f"making a {kind.__qualname__}", "make it outside of the captured function")
-        var = UserObjectVariable(None, kind, None, self)
-        init = static_lookup(kind, "__init__")
-        if isinstance(init, types.FunctionType):
-            function = wrap_value(tx.output, init, ClassAttrSource(self.source, "__init__"))
-            function.call(tx, [var, *args], kwargs)
-        elif init is not object.__init__ or args or kwargs:
-            raise GraphBreak(f"making a {kind.__qualname__} with an __init__ that is not Python code")
-        return var
-
-
-_PLAIN: Final = ("__new__", "__getattribute__", "__setattr__", "__delattr__")
-
-
-def is_plain_class(kind: type) -> bool:
-    """Whether objects of a class can be made and written to without running user code or C code."""
-    return (
-        type(kind) is type
-        and not hasattr(kind, "__del__")
-        and all(static_lookup(kind, name) is static_lookup(object, name) for name in _PLAIN)
-        and all(base is object or base.__flags__ & (1 << 9) for base in kind.__mro__)  # Py_TPFLAGS_HEAPTYPE
-        and kind.__itemsize__ == 0
-        and "__dict__" in dir(kind)
-    )
+_PLAIN_GETATTRIBUTE: Final = tuple(
+    static_lookup(kind, "__getattribute__") for kind in (object, dict, list, tuple, set, frozenset)
+)
+_PLAIN_SETATTR: Final = {
+    "__setattr__": static_lookup(object, "__setattr__"),
+    "__delattr__": static_lookup(object, "__delattr__"),
+}
 
 
 class UserObjectVariable(VariableTracker):
-    """An object of a user class: one that existed (`value`), or one made inside (`value` None)."""
+    """An object of a user class: one that existed (`value`), or one made inside (`value` None).
+
+    Attributes:
+        kind: its class.
+        content: for a subclass of a built-in container, the container that it is.
+        fresh_attributes: the attributes of an object that the captured code made.
+    """
 
     mutable = True
 
     def __init__(
-        self, value: object, kind: type, source: Source | None, class_var: ClassVariable | None = None
+        self,
+        value: object,
+        kind: type,
+        source: Source | None,
+        class_var: ClassVariable | None = None,
+        content: VariableTracker | None = None,
     ) -> None:
         super().__init__(source)
         self.value = value
         self.kind = kind
         self.class_var = class_var
+        self.content = content
         self.fresh_attributes: dict[str, VariableTracker] = {}
 
     @property
@@ -162,18 +99,24 @@ class UserObjectVariable(VariableTracker):
     def python_type(self) -> type:
         return self.kind
 
+    def builtin_content(self) -> VariableTracker | None:
+        return self.content
+
+    def class_variable(self) -> ClassVariable:
+        """``type(value)``."""
+        if self.class_var is None:
+            assert self.source is not None
+            self.class_var = ClassVariable(self.kind, TypeSource(self.source))
+        return self.class_var
+
     def class_source(self) -> Source:
         """Where the class of the object is found."""
-        if self.source is not None:
-            return TypeSource(self.source)
-        assert self.class_var is not None and self.class_var.source is not None
-        return self.class_var.source
+        return self.class_variable().own_source()
 
     def truth(self, tx: Translator) -> bool:
         for name in ("__bool__", "__len__"):
             if static_lookup(self.kind, name) is not MISSING:
-                result = self.call_special(tx, name, [])
-                return result.truth(tx)
+                return realize(self.call_special(tx, name, [])).truth(tx)
         return True
 
     def call_special(self, tx: Translator, name: str, args: list[VariableTracker]) -> VariableTracker:
@@ -181,30 +124,45 @@ class UserObjectVariable(VariableTracker):
 
         Raises:
             NoSuchAttribute: the class has none.
-            GraphBreak: it is not Python code.
+            GraphBreak: capture does not know what it does.
         """
         found = static_lookup(self.kind, name)
         if found is MISSING or found is None:
             raise NoSuchAttribute(f"{self.describe()} has no {name}")
-        if not isinstance(found, types.FunctionType):
-            raise GraphBreak(f"{name} of {self.describe()}, which is not Python code")
-        return self._class_attribute(tx, name, found).call(tx, args, {})
+        return self._bound(tx, name, found).call(tx, args, {})
 
     # -- reading ----------------------------------------------------------------------------------------
     def get_attr(self, tx: Translator, name: str) -> VariableTracker:
-        if static_lookup(self.kind, "__getattribute__") is not object.__getattribute__:
-            raise GraphBreak(f"attribute {name!r} of {self.describe()}, which has its own __getattribute__")
-        on_class = static_lookup(self.kind, name)
-        if on_class is not MISSING and _is_data_descriptor(on_class):
-            return self._descriptor(tx, name, on_class)
+        hook = static_lookup(self.kind, "__getattribute__")
+        try:
+            if hook in _PLAIN_GETATTRIBUTE:
+                return self.generic_get_attr(tx, name)
+            return self.call_special(tx, "__getattribute__", [ConstantVariable(name)])
+        except NoSuchAttribute:
+            if static_lookup(self.kind, "__getattr__") is MISSING:
+                raise
+        return self.missing_attribute(tx, name)
+
+    def generic_get_attr(self, tx: Translator, name: str) -> VariableTracker:
+        """``object.__getattribute__(value, name)``.
+
+        Raises:
+            NoSuchAttribute: there is none; ``__getattr__`` is not asked.
+        """
+        written = written_on_class(tx, self.kind, name)
+        on_class = static_lookup(self.kind, name) if written is None else MISSING
+        if on_class is not MISSING and is_data_descriptor(on_class):
+            return self._data_descriptor(tx, name, on_class)
         found = self.instance_attribute(tx, name)
         if found is not None:
             return found
+        if written is not None:
+            return written_value(written)
         if on_class is not MISSING:
-            return self._class_attribute(tx, name, on_class)
-        if name == "__class__":
-            return ClassVariable(self.kind, self.class_source())
-        return self.missing_attribute(tx, name)
+            self.guard_absent(tx, name)
+            return self._bound(tx, name, on_class)
+        self.guard_missing(tx, name)
+        raise NoSuchAttribute(f"AttributeError: {self.kind.__name__!r} object has no attribute {name!r}")
 
     def instance_attribute(self, tx: Translator, name: str) -> VariableTracker | None:
         """The value in the instance's own dict, stores of this capture included."""
@@ -214,96 +172,182 @@ class UserObjectVariable(VariableTracker):
         if self.is_fresh:
             found = self.fresh_attributes.get(name)
             return realize(found) if found is not None else None
-        assert self.source is not None
-        attributes = getattr(self.value, "__dict__", {})
+        attributes = self.own_attributes()
         if name in attributes:
-            return wrap_value(tx.output, attributes[name], AttrSource(self.source, name))
+            return wrap_value(tx.output, attributes[name], self._own_source(name))
         return None
 
+    def own_attributes(self) -> dict[str, Any]:
+        """The dict of an object that existed; empty for one without."""
+        if not has_instance_dict(self.kind):
+            return {}
+        found: dict[str, Any] = object.__getattribute__(self.value, "__dict__")
+        return found
+
+    def _own_source(self, name: str) -> Source:
+        """Where an attribute of the own dict is found, without running a ``__getattribute__`` of the class."""
+        assert self.source is not None
+        if static_lookup(self.kind, "__getattribute__") in _PLAIN_GETATTRIBUTE and name.isidentifier():
+            return AttrSource(self.source, name)
+        return ItemSource(InstanceDictSource(self.source), name)
+
     def missing_attribute(self, tx: Translator, name: str) -> VariableTracker:
-        """What ``__getattr__`` gives, if the class has one."""
-        if static_lookup(self.kind, "__getattr__") is not MISSING:
-            self.guard_absent(tx, name)
-            return self.call_special(tx, "__getattr__", [ConstantVariable(name)])
-        raise NoSuchAttribute(f"AttributeError: {self.kind.__name__!r} object has no attribute {name!r}")
+        """What ``__getattr__`` gives."""
+        return self.call_special(tx, "__getattr__", [ConstantVariable(name)])
 
     def guard_absent(self, tx: Translator, name: str) -> None:
         """Ask that the instance's own dict still lacks `name`."""
-        if self.source is not None and hasattr(self.value, "__dict__"):
+        if self.source is not None and has_instance_dict(self.kind):
             tx.output.guard_absent(self.source, name)
 
-    def _descriptor(self, tx: Translator, name: str, found: object) -> VariableTracker:
-        source = ClassAttrSource(self.class_source(), name)
-        if isinstance(found, property) and isinstance(found.fget, types.FunctionType):
-            getter = wrap_value(tx.output, found.fget, AttrSource(source, "fget"))
-            return getter.call(tx, [self], {})
-        if isinstance(found, types.MemberDescriptorType):
-            written = tx.output.effects.find(AttributeWrite(self, name, None))
-            if isinstance(written, AttributeWrite):
-                return written_value(written)
-            if self.source is not None and hasattr(self.value, name):
-                return wrap_value(tx.output, getattr(self.value, name), AttrSource(self.source, name))
-        raise GraphBreak(f"descriptor {name!r} of {self.describe()}")
+    def guard_missing(self, tx: Translator, name: str) -> None:
+        """Ask that neither instance nor class get the attribute."""
+        if self.source is not None and name != "__class__":
+            self.guard_absent(tx, name)
+            tx.output.guard_class_attribute(self.source, name)
 
-    def _class_attribute(self, tx: Translator, name: str, found: object) -> VariableTracker:
+    def _data_descriptor(self, tx: Translator, name: str, found: object) -> VariableTracker:
+        if name == "__class__" and found is static_lookup(object, "__class__"):
+            return self.class_variable()
+        if name == "__dict__" and isinstance(found, types.GetSetDescriptorType):
+            return InstanceDictVariable(self)
+        if isinstance(found, types.MemberDescriptorType):
+            return self._slot(tx, name)
+        return self._bound(tx, name, found)
+
+    def _slot(self, tx: Translator, name: str) -> VariableTracker:
+        written = tx.output.effects.find(AttributeWrite(self, name, None))
+        if isinstance(written, AttributeWrite):
+            return written_value(written)
+        if self.is_fresh:
+            found = self.fresh_attributes.get(name)
+            if found is not None:
+                return realize(found)
+        elif static_lookup(self.kind, "__getattribute__") in _PLAIN_GETATTRIBUTE:
+            assert self.source is not None
+            try:
+                value = object.__getattribute__(self.value, name)
+            except AttributeError:
+                tx.output.guard_that(self.source, _lacks_slot(name), f"slot {name!r} to be empty")
+            else:
+                return wrap_value(tx.output, value, AttrSource(self.source, name))
+        else:
+            raise GraphBreak(f"slot {name!r} of {self.describe()}, which has its own __getattribute__")
+        raise NoSuchAttribute(f"AttributeError: {self.kind.__name__!r} object has no attribute {name!r}")
+
+    def _bound(self, tx: Translator, name: str, found: object) -> VariableTracker:
         source = ClassAttrSource(self.class_source(), name)
-        self.guard_absent(tx, name)
-        if isinstance(found, types.FunctionType):
-            return MethodVariable(wrap_value(tx.output, found, source), self)
-        if isinstance(found, classmethod) and isinstance(found.__func__, types.FunctionType):
-            function = wrap_value(tx.output, found.__func__, AttrSource(source, "__func__"))
-            return MethodVariable(function, ClassVariable(self.kind, self.class_source()))
-        if isinstance(found, staticmethod):
-            return wrap_value(tx.output, found.__func__, AttrSource(source, "__func__"))
-        if hasattr(type(found), "__get__"):
-            raise GraphBreak(f"descriptor {name!r} of {self.describe()}")
-        return wrap_value(tx.output, found, source)
+        return bound_attribute(tx, name, found, source, self, self.class_variable())
 
     # -- writing ----------------------------------------------------------------------------------------
     def set_attr(self, tx: Translator, name: str, value: VariableTracker | None) -> None:
         hook = "__setattr__" if value is not None else "__delattr__"
-        if static_lookup(self.kind, hook) is not static_lookup(object, hook):
-            raise GraphBreak(f"{hook} of {self.describe()}")
+        if static_lookup(self.kind, hook) is _PLAIN_SETATTR[hook]:
+            self.generic_set_attr(tx, name, value)
+        elif value is None:
+            self.call_special(tx, hook, [ConstantVariable(name)])
+        else:
+            self.call_special(tx, hook, [ConstantVariable(name), value])
+
+    def generic_set_attr(self, tx: Translator, name: str, value: VariableTracker | None) -> None:
+        """``object.__setattr__(value, name, …)``, or ``object.__delattr__`` for None."""
         on_class = static_lookup(self.kind, name)
-        if on_class is not MISSING and _is_data_descriptor(on_class):
-            if isinstance(on_class, property) and isinstance(on_class.fset, types.FunctionType) and value:
-                source = AttrSource(ClassAttrSource(self.class_source(), name), "fset")
-                wrap_value(tx.output, on_class.fset, source).call(tx, [self, value], {})
-                return
-            if not isinstance(on_class, types.MemberDescriptorType) or self.is_fresh:
-                raise GraphBreak(f"storing to descriptor {name!r} of {self.describe()}")
+        if on_class is not MISSING and is_data_descriptor(on_class):
+            self._set_descriptor(tx, name, on_class, value)
+            return
+        if not has_instance_dict(self.kind):
+            raise GraphBreak(f"AttributeError: {name}")
         if value is None and self.instance_attribute(tx, name) is None:
             raise GraphBreak(f"AttributeError: {name}")
+        self.set_own(tx, name, value)
+
+    def set_own(self, tx: Translator, name: str, value: VariableTracker | None) -> None:
         if not self.is_fresh:
             tx.output.effects.note(AttributeWrite(self, name, value))
         elif value is None:
             del self.fresh_attributes[name]
         else:
             self.fresh_attributes[name] = value
+        tx.output.effects.count += 1
 
-    # -- calling ----------------------------------------------------------------------------------------
+    def _set_descriptor(
+        self, tx: Translator, name: str, found: object, value: VariableTracker | None
+    ) -> None:
+        source = ClassAttrSource(self.class_source(), name)
+        if isinstance(found, types.MemberDescriptorType):
+            if value is None:
+                self._slot(tx, name)
+            self.set_own(tx, name, value)
+        elif isinstance(found, property):
+            function = found.fdel if value is None else found.fset
+            if not isinstance(function, types.FunctionType):
+                raise GraphBreak(f"storing to property {name!r} of {self.describe()}")
+            setter = wrap_value(tx.output, function, AttrSource(source, "fdel" if value is None else "fset"))
+            setter.call(tx, [self] if value is None else [self, value], {})
+        elif value is not None and isinstance(static_lookup(type(found), "__set__"), types.FunctionType):
+            wrap_value(tx.output, found, source).call_special(tx, "__set__", [self, value])
+        elif value is None and isinstance(static_lookup(type(found), "__delete__"), types.FunctionType):
+            wrap_value(tx.output, found, source).call_special(tx, "__delete__", [self])
+        else:
+            raise GraphBreak(f"storing to descriptor {name!r} of {self.describe()}")
+
+    # -- calling and iterating --------------------------------------------------------------------------
     def call(
         self, tx: Translator, args: list[VariableTracker], kwargs: dict[str, VariableTracker]
     ) -> VariableTracker:
         found = static_lookup(self.kind, "__call__")
-        if not isinstance(found, types.FunctionType):
-            raise GraphBreak(f"calling {self.describe()}")
-        source = ClassAttrSource(self.class_source(), "__call__")
-        return wrap_value(tx.output, found, source).call(tx, [self, *args], kwargs)
+        if found is MISSING:
+            raise GraphBreak(f"TypeError: {self.describe()} is not callable")
+        return self._bound(tx, "__call__", found).call(tx, args, kwargs)
 
     def iterate(self, tx: Translator) -> VariableTracker:
-        result = self.call_special(tx, "__iter__", [])
-        if result is self:
-            raise GraphBreak(f"iterating over {self.describe()}")
-        return realize(result).iterate(tx)
+        if static_lookup(self.kind, "__iter__") is MISSING:
+            if static_lookup(self.kind, "__getitem__") is MISSING:
+                raise GraphBreak(f"TypeError: {self.describe()} is not iterable")
+            raise GraphBreak(f"iterating over {self.describe()} by its __getitem__")
+        result = realize(self.call_special(tx, "__iter__", []))
+        if isinstance(result, IteratorVariable):
+            return result
+        if not isinstance(result, UserObjectVariable):
+            return result.iterate(tx)
+        return UserIteratorVariable(result)
 
     def unpack(self, tx: Translator) -> list[VariableTracker]:
         return self.iterate(tx).unpack(tx)
 
 
-def _is_data_descriptor(found: object) -> bool:
-    kind = type(found)
-    return hasattr(kind, "__get__") and (hasattr(kind, "__set__") or hasattr(kind, "__delete__"))
+def _lacks_slot(name: str) -> Any:
+    def lacks(value: object) -> bool:
+        try:
+            object.__getattribute__(value, name)
+        except AttributeError:
+            return True
+        return False
+
+    return lacks
+
+
+@final
+class UserIteratorVariable(IteratorVariable):
+    """An object with a ``__next__`` written in Python, being iterated."""
+
+    def __init__(self, owner: UserObjectVariable) -> None:
+        super().__init__()
+        self.owner = owner
+
+    def describe(self) -> str:
+        return self.owner.describe()
+
+    def python_type(self) -> type:
+        return self.owner.python_type()
+
+    def next(self, tx: Translator) -> VariableTracker:
+        try:
+            return realize(self.owner.call_special(tx, "__next__", []))
+        except GraphBreak as error:
+            if error.what == "StopIteration":
+                raise StopSymbolicIteration from error
+            raise
 
 
 @final
@@ -321,19 +365,3 @@ class OpaqueVariable(VariableTracker):
 
     def as_python_constant(self) -> Any:
         return self.value
-
-
-@final
-class BuiltinVariable(KnownCallableVariable):
-    """A built-in or otherwise known callable; `dynamo.eval.models` says what calls give."""
-
-    def describe(self) -> str:
-        return f"{getattr(self.value, '__qualname__', self.value)}()"
-
-    def call(
-        self, tx: Translator, args: list[VariableTracker], kwargs: dict[str, VariableTracker]
-    ) -> VariableTracker:
-        model = model_of(self.value)
-        if model is None:
-            raise GraphBreak(f"calling {self.describe()}", "move the call out of the captured function")
-        return model(tx, args, kwargs)

@@ -10,14 +10,15 @@ import torch
 from dynamo.eval.errors import GraphBreak
 from dynamo.eval.output_graph import OutputGraph
 from dynamo.eval.variables.base import VariableTracker
+from dynamo.eval.variables.binding import BuiltinVariable
 from dynamo.eval.variables.calls import model_of
+from dynamo.eval.variables.classes import ClassVariable
 from dynamo.eval.variables.constant import SCALARS, TORCH_SCALARS, ConstantVariable, is_literal
 from dynamo.eval.variables.dictionary import DefaultDictVariable, DictVariable, SetVariable
 from dynamo.eval.variables.function import MethodVariable, UserFunctionVariable
+from dynamo.eval.variables.lookup import builtin_layout, is_python_class, static_lookup
 from dynamo.eval.variables.module import NNModuleVariable
 from dynamo.eval.variables.objects import (
-    BuiltinVariable,
-    ClassVariable,
     OpaqueVariable,
     PythonModuleVariable,
     UserObjectVariable,
@@ -209,19 +210,42 @@ def wrap_nn_module(output: OutputGraph, value: torch.nn.Module, source: Source) 
     return NNModuleVariable(value, type(value), source)
 
 
-_NOT_OBJECTS = (torch.Tensor, int, float, str, bytes, list, tuple, dict, set, frozenset, type, BaseException)
-
-
 def _is_user_object(value: Any) -> bool:
-    """An instance of a class written in Python, without a C base that holds state of its own."""
+    """An instance of a class written in Python whose state is attributes, slots and the items of a plain container."""
     kind = type(value)
-    return bool(kind.__flags__ & (1 << 9)) and not isinstance(value, _NOT_OBJECTS)  # Py_TPFLAGS_HEAPTYPE
+    return is_python_class(kind) and builtin_layout(kind) is not None and not isinstance(value, torch.Tensor)
 
 
 @wraps_where(70, _is_user_object)
 def wrap_object(output: OutputGraph, value: Any, source: Source) -> VariableTracker:
     output.guard(source, "TYPE_MATCH")
-    return UserObjectVariable(value, type(value), source)
+    var = UserObjectVariable(value, type(value), source)
+    var.content = _content(output, value, source)
+    return var
+
+
+def _content(output: OutputGraph, value: Any, source: Source) -> VariableTracker | None:
+    """What an object of a subclass of a built-in container holds.
+
+    Raises:
+        GraphBreak: the class has its own ``__getitem__``, so that no plain path leads to the items.
+    """
+    layout = builtin_layout(type(value))
+    if layout is None or layout is object:
+        return None
+    if static_lookup(type(value), "__getitem__") is not static_lookup(layout, "__getitem__"):
+        raise GraphBreak(f"a {type(value).__name__}, which has its own __getitem__")
+    build = Builder(output)
+    if issubclass(layout, dict):
+        return DictVariable(_entries(output, value, source), layout, source)
+    if layout in (set, frozenset):
+        raise GraphBreak(f"a {type(value).__name__}, a subclass of {layout.__name__}")
+    output.guard(source, "SEQUENCE_LENGTH")
+    items = [
+        build(item, ItemSource(source, i))
+        for i, item in enumerate(list.__iter__(value) if layout is list else tuple.__iter__(value))
+    ]
+    return ListVariable(items, source) if layout is list else TupleVariable(items, source)
 
 
 @wraps_where(90, lambda value: not isinstance(value, torch.Tensor))

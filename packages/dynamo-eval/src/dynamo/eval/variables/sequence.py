@@ -22,6 +22,9 @@ class SequenceVariable(VariableTracker):
         super().__init__(source)
         self.items = list(items)
 
+    def builtin_content(self) -> VariableTracker | None:
+        return self
+
     def python_type(self) -> type:
         return self.kind  # type: ignore[no-any-return]  # see `kind`
 
@@ -303,6 +306,9 @@ class RangeVariable(VariableTracker):
         super().__init__(source)
         self.value = value
 
+    def builtin_content(self) -> VariableTracker | None:
+        return self
+
     def python_type(self) -> type:
         return range
 
@@ -345,6 +351,9 @@ class SliceVariable(VariableTracker):
         given = realized(parts)
         start, stop = (none, given[0]) if len(given) == 1 else (given[0], given[1])
         self.parts = [start, stop, given[2] if len(given) > 2 else none]
+
+    def builtin_content(self) -> VariableTracker | None:
+        return self
 
     def python_type(self) -> type:
         return slice

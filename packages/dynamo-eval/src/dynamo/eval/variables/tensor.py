@@ -55,6 +55,9 @@ class TensorVariable(VariableTracker):
         self.node = node
         self.fake = fake
 
+    def builtin_content(self) -> VariableTracker | None:
+        return self
+
     def python_type(self) -> type:
         fake = self.fake
         return torch.nn.Parameter if isinstance(fake, torch.nn.Parameter) else torch.Tensor

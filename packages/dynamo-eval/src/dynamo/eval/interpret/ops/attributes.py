@@ -7,8 +7,8 @@ from dynamo.eval.interpret.frame import SymbolicFrame
 from dynamo.eval.interpret.table import OpcodeTable
 from dynamo.eval.models.super_calls import SuperVariable
 from dynamo.eval.variables.base import VariableTracker
+from dynamo.eval.variables.classes import ClassVariable
 from dynamo.eval.variables.null import NULL
-from dynamo.eval.variables.objects import ClassVariable
 
 table = OpcodeTable()
 

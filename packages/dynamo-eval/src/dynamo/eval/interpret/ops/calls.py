@@ -13,12 +13,12 @@ from dynamo.eval.interpret.table import OpcodeTable
 from dynamo.eval.models.super_calls import SuperVariable
 from dynamo.eval.variables.base import VariableTracker, realize
 from dynamo.eval.variables.cell import CellVariable
+from dynamo.eval.variables.classes import ClassVariable
 from dynamo.eval.variables.constant import OpaqueConstant
 from dynamo.eval.variables.dictionary import DictVariable
 from dynamo.eval.variables.function import NestedFunctionVariable
 from dynamo.eval.variables.iterator import iterator_of
 from dynamo.eval.variables.null import NULL
-from dynamo.eval.variables.objects import ClassVariable
 
 table = OpcodeTable()
 
