@@ -38,6 +38,9 @@ if TYPE_CHECKING:
     from dynamo.eval.output_graph import OutputGraph as OutputGraph
     from dynamo.eval.reporting import report as report
     from dynamo.eval.settings import config as config
+    from dynamo.eval.sizes import mark_dynamic as mark_dynamic
+    from dynamo.eval.sizes import mark_static as mark_static
+    from dynamo.eval.sizes import maybe_mark_dynamic as maybe_mark_dynamic
     from dynamo.eval.variables.base import VariableTracker as VariableTracker
     from dynamo.eval.variables.wrap import VariableBuilder as VariableBuilder
 
@@ -53,6 +56,7 @@ _HOMES = {
     "output_graph": "OutputGraph",
     "reporting": "report",
     "settings": "config",
+    "sizes": "mark_dynamic mark_static maybe_mark_dynamic",
     "variables.base": "VariableTracker",
     "variables.wrap": "VariableBuilder",
 }

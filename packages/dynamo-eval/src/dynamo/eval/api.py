@@ -3,7 +3,7 @@
 import builtins
 import copy
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from types import CodeType, FunctionType, MethodType
 from typing import Any, Final, TypeVar, final, overload
 
@@ -19,6 +19,7 @@ from dynamo.eval.errors import GraphBreak, UsageError
 from dynamo.eval.explanation import ExplainOutput, Record, summarize
 from dynamo.eval.interpret.code_view import forget_decoded
 from dynamo.eval.models.pure import pure_model
+from dynamo.eval.sizes import forget_sizes
 from dynamo.eval.statistics import counters
 from dynamo.eval.variables.base import Translator, VariableTracker
 from dynamo.eval.variables.calls import models
@@ -32,10 +33,17 @@ _F = TypeVar("_F", bound=Callable[..., Any])
 class OptimizeContext:
     """What `optimize` returns: decorates a callable, or captures inside a ``with`` block."""
 
-    def __init__(self, callback: Callback, backend: str | Backend = "eager", nopython: bool = False) -> None:
+    def __init__(
+        self,
+        callback: Callback,
+        backend: str | Backend = "eager",
+        nopython: bool = False,
+        dynamic: bool | None = None,
+    ) -> None:
         self.callback = callback
         self.backend = backend
         self.nopython = nopython
+        self.dynamic = dynamic
         self._before: list[Callback | None] = []
 
     def __call__(self, fn: _F) -> _F:
@@ -118,12 +126,14 @@ class OptimizedModule(torch.nn.Module):
 
     def __reduce__(self) -> tuple[Any, ...]:
         context: OptimizeContext = self.__dict__["_context"]
-        return _again, (self._orig_mod, context.backend, context.nopython)
+        return _again, (self._orig_mod, context.backend, context.nopython, context.dynamic)
 
 
-def _again(module: torch.nn.Module, backend: str | Backend, nopython: bool) -> torch.nn.Module:
+def _again(
+    module: torch.nn.Module, backend: str | Backend, nopython: bool, dynamic: bool | None
+) -> torch.nn.Module:
     """What a pickled captured module comes back as."""
-    return optimize(backend, nopython=nopython)(module)
+    return optimize(backend, nopython=nopython, dynamic=dynamic)(module)
 
 
 def _call(module: Any, *args: Any, **kwargs: Any) -> Any:
@@ -149,7 +159,11 @@ def _trampoline(kind: type[torch.nn.Module]) -> FunctionType:
 
 
 def optimize(
-    backend: str | Backend = "eager", *, nopython: bool = False, observer: Observer | None = None
+    backend: str | Backend = "eager",
+    *,
+    nopython: bool = False,
+    dynamic: bool | None = None,
+    observer: Observer | None = None,
 ) -> OptimizeContext:
     """Capture the frames of a function and of what it calls, and run their graphs with `backend`.
 
@@ -162,6 +176,7 @@ def optimize(
     Args:
         backend: a name (see `list_backends`) or ``(GraphModule, example inputs) → callable``.
         nopython: raise the reason instead of breaking the graph.
+        dynamic: True makes all sizes and integers symbols, False none; None those that were seen to vary.
         observer: told about captures and skips.
 
     Raises:
@@ -171,31 +186,77 @@ def optimize(
     """
     compiler_fn = lookup_backend(backend)
     if nopython:
-        return OptimizeContext(convert_frame_assert(compiler_fn, observer=observer), backend, nopython)
-    return OptimizeContext(convert_frame(compiler_fn, observer), backend)
+        callback = convert_frame_assert(compiler_fn, observer=observer, dynamic=dynamic)
+    else:
+        callback = convert_frame(compiler_fn, observer, dynamic)
+    return OptimizeContext(callback, backend, nopython, dynamic)
 
 
-@overload
-def compile(model: _F, *, backend: str | Backend = ..., fullgraph: bool = ..., disable: bool = ...) -> _F: ...
 @overload
 def compile(
-    model: None = None, *, backend: str | Backend = ..., fullgraph: bool = ..., disable: bool = ...
+    model: _F,
+    *,
+    fullgraph: bool = ...,
+    dynamic: bool | None = ...,
+    backend: str | Backend = ...,
+    mode: str | None = ...,
+    options: Mapping[str, Any] | None = ...,
+    disable: bool = ...,
+) -> _F: ...
+@overload
+def compile(
+    model: None = None,
+    *,
+    fullgraph: bool = ...,
+    dynamic: bool | None = ...,
+    backend: str | Backend = ...,
+    mode: str | None = ...,
+    options: Mapping[str, Any] | None = ...,
+    disable: bool = ...,
 ) -> Callable[[_F], _F]: ...
 def compile(
-    model: Any = None, *, backend: str | Backend = "eager", fullgraph: bool = False, disable: bool = False
+    model: Any = None,
+    *,
+    fullgraph: bool = False,
+    dynamic: bool | None = None,
+    backend: str | Backend = "inductor",
+    mode: str | None = None,
+    options: Mapping[str, Any] | None = None,
+    disable: bool = False,
 ) -> Any:
     """`optimize` with the call forms of ``torch.compile``: direct, ``@compile`` and ``@compile(backend=…)``.
 
     Args:
         model: function, method or module; None to get a decorator.
         fullgraph: as ``nopython``.
+        dynamic: as in `optimize`.
+        backend: a name or a callable.
+        mode: handed to the backend, which must take it; ``"default"`` is none.
+        options: handed to the backend, which must take them.
         disable: give `model` back unchanged.
+
+    Raises:
+        UsageError: no such backend, or both `mode` and `options`.
     """
+    if mode is not None and options is not None:
+        raise UsageError("either mode or options can be given, not both")
     if model is None:
-        return lambda fn: compile(fn, backend=backend, fullgraph=fullgraph, disable=disable)
+        return functools.partial(
+            compile,
+            fullgraph=fullgraph,
+            dynamic=dynamic,
+            backend=backend,
+            mode=mode,
+            options=options,
+            disable=disable,
+        )
     if disable:
         return model
-    return optimize(backend, nopython=fullgraph)(model)
+    extra: dict[str, Any] = {} if mode in (None, "default") else {"mode": mode}
+    if options is not None:
+        extra["options"] = options
+    chosen = functools.partial(lookup_backend(backend), **extra) if extra else backend
+    return optimize(chosen, nopython=fullgraph, dynamic=dynamic)(model)
 
 
 def disable(fn: _F) -> _F:
@@ -227,6 +288,7 @@ def reset() -> None:
     _frame.reset()
     forget_resume_functions()
     forget_decoded()
+    forget_sizes()
     counters.clear()
 
 

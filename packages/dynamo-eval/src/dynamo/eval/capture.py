@@ -7,7 +7,7 @@ compiled graph, the effects, and either ``return``, or the broken instruction an
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from types import CellType, CodeType
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import torch
 
@@ -31,11 +31,15 @@ from dynamo.eval.rebuild import Emitter, Unrebuildable, replay_effects
 from dynamo.eval.rebuild.emitter import RESULTS
 from dynamo.eval.rebuild.sources import load_source
 from dynamo.eval.settings import Config
+from dynamo.eval.sizes import NeedsSymbols, SizePolicy
 from dynamo.eval.variables import rules as _rules
 from dynamo.eval.variables.base import VariableTracker
 from dynamo.eval.variables.null import NULL
 from dynamo.guards import Guard
 from fx.codegen import GraphModule
+
+if TYPE_CHECKING:
+    from dynamo.eval.interop.symbols import SymbolicSizes
 
 #: importing them fills the registries of values and of known callables
 REGISTRIES: Final = (_models, _rules)
@@ -84,12 +88,14 @@ def capture_frame(
     *,
     one_graph: Callable[[BreakReason], Exception] | None = None,
     is_disabled: Callable[[CodeType], bool] = lambda code: False,
+    sizes: SizePolicy | None = None,
 ) -> Captured:
     """Capture one frame.
 
     Args:
         one_graph: makes the exception to raise at a break; None allows breaks.
         is_disabled: code objects that must not be followed into.
+        sizes: decides which sizes and integers are symbols; None takes all as they are.
 
     Raises:
         SkipFrame: there is nothing to capture, or a state at the break cannot be rebuilt.
@@ -97,8 +103,9 @@ def capture_frame(
     """
     stop_at: int | None = None
     reason: BreakReason | None = None
+    with_symbols = False
     while True:
-        output = OutputGraph(is_disabled)
+        output = OutputGraph(is_disabled, sizes, _new_symbols() if with_symbols else None)
         tx = InstructionTranslator(
             frame.code,
             frame.arguments,
@@ -116,6 +123,9 @@ def capture_frame(
                     stop = tx.run()
             except RestartCapture as restart:
                 stop_at, reason = restart.step, restart.reason
+                continue
+            except NeedsSymbols:
+                stop_at, reason, with_symbols = None, None, True
                 continue
             if (
                 output.raises_unlike_python()
@@ -138,6 +148,12 @@ def capture_frame(
                 raise SkipFrame(f"{error} ({stop.reason or 'at the return'})") from error
         finally:
             _forget_values(tx)
+
+
+def _new_symbols() -> "SymbolicSizes":
+    from dynamo.eval.interop.symbols import SymbolicSizes
+
+    return SymbolicSizes()
 
 
 def _forget_values(tx: InstructionTranslator) -> None:
@@ -326,9 +342,10 @@ class _Writer:
     def _assemble(self) -> Captured:
         module: GraphModule | None = None
         call: list[Instruction] = []
-        if self.output.calls:
+        if self.output.calls or self.emit.outputs:
             compiled, module = self.output.compile(self.backend, list(self.emit.outputs))
             call = self._graph_call(_uncaptured(compiled) if self.needs_hook else compiled)
+        self.output.guard_symbols()
         head = _prologue(self.tx.instructions)
         again = call and self.output.raises_unlike_python() and self.output.runs_twice_alike()
         rerun = self._rerun(call, len(head)) if again else []

@@ -22,10 +22,19 @@ from dynamo.eval import _frame
 from dynamo.eval._frame import FrameView, GuardedCode
 from dynamo.eval.cache import CacheLimits, limit_reached, note_recompile, release_when_invalid, why_missed
 from dynamo.eval.capture import Captured, FrameInput, capture_frame
-from dynamo.eval.errors import BackendError, BreakReason, CaptureError, InternalError, SkipFrame, Unsupported
+from dynamo.eval.errors import (
+    BackendError,
+    BreakReason,
+    CaptureError,
+    InternalError,
+    SkipFrame,
+    Unsupported,
+    UsageError,
+)
 from dynamo.eval.interpret.translator import is_torch_internal
 from dynamo.eval.output_graph import Backend
 from dynamo.eval.settings import config
+from dynamo.eval.sizes import SizePolicy, history_of
 from dynamo.eval.statistics import counters
 from dynamo.guards import CheckFunctionManager, GuardBuildError, GuardScope
 
@@ -68,20 +77,25 @@ def is_disabled(code: CodeType) -> bool:
     return DISABLED.get(id(code)) is code
 
 
-def convert_frame(compiler_fn: Backend, observer: Observer | None = None) -> Callback:
+def convert_frame(
+    compiler_fn: Backend, observer: Observer | None = None, dynamic: bool | None = None
+) -> Callback:
     """The frame callback that captures what it can and lets the rest run plainly.
 
     Args:
         compiler_fn: the backend: ``(GraphModule, example inputs) → callable``.
         observer: told about each capture and each skipped frame.
+        dynamic: whether sizes and integers are symbols: all, none, or (None) those that vary.
     """
 
     def convert(frame: FrameView, cache_size: int) -> GuardedCode | None:
         try:
-            return _convert(frame, cache_size, compiler_fn, observer, one_graph=False)
+            return _convert(frame, cache_size, compiler_fn, observer, one_graph=False, dynamic=dynamic)
         except SkipFrame as error:
             log.debug("%s runs plainly: %s", _place(frame.f_code), error)
             _tell_skipped(observer, frame.f_code, str(error))
+        except UsageError:
+            raise
         except (GuardBuildError, BackendError) as error:
             log.warning("%s runs plainly: %s", _place(frame.f_code), error)
             _tell_skipped(observer, frame.f_code, str(error))
@@ -96,7 +110,10 @@ def convert_frame(compiler_fn: Backend, observer: Observer | None = None) -> Cal
 
 
 def convert_frame_assert(
-    compiler_fn: Backend, one_graph: bool = True, observer: Observer | None = None
+    compiler_fn: Backend,
+    one_graph: bool = True,
+    observer: Observer | None = None,
+    dynamic: bool | None = None,
 ) -> Callback:
     """The frame callback of ``nopython=True``: a frame is one graph, or the reason is raised.
 
@@ -107,7 +124,7 @@ def convert_frame_assert(
 
     def convert(frame: FrameView, cache_size: int) -> GuardedCode | None:
         try:
-            return _convert(frame, cache_size, compiler_fn, observer, one_graph=one_graph)
+            return _convert(frame, cache_size, compiler_fn, observer, one_graph=one_graph, dynamic=dynamic)
         except SkipFrame as error:
             _tell_skipped(observer, frame.f_code, str(error))
             return None
@@ -144,7 +161,13 @@ def skip_reason(code: CodeType) -> str | None:
 
 
 def _convert(
-    frame: FrameView, cache_size: int, backend: Backend, observer: Observer | None, *, one_graph: bool
+    frame: FrameView,
+    cache_size: int,
+    backend: Backend,
+    observer: Observer | None,
+    *,
+    one_graph: bool,
+    dynamic: bool | None,
 ) -> GuardedCode | None:
     code = frame.f_code
     reason = skip_reason(code)
@@ -162,6 +185,7 @@ def _convert(
         config,
         one_graph=_unsupported if one_graph else None,
         is_disabled=is_disabled,
+        sizes=SizePolicy(history_of(code), dynamic if config.automatic_dynamic_shapes else dynamic or False),
     )
     counters.frames += 1
     counters.graphs += captured.graph is not None

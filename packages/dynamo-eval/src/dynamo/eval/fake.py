@@ -37,7 +37,7 @@ class StaticFakeMode(FakeTensorMode):  # type: ignore[no-untyped-call]  # torch 
         args: Sequence[object] = (),
         kwargs: Mapping[str, object] = MappingProxyType({}),
     ) -> Any:
-        if all(map(self._is_plain, args)):
+        if self.shape_env is None and all(map(self._is_plain, args)):
             known = known_result(func, args, kwargs or {})
             if known is not None:
                 return fake_tensor.FakeTensor(self, *known)

@@ -7,22 +7,30 @@ variables that stand for Python values; those hold its nodes.
 
 import functools
 import operator
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import CodeType
-from typing import Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 import torch
+from torch._subclasses.fake_tensor import FakeTensorMode
 
 from dynamo.eval.effects import EffectLog
-from dynamo.eval.errors import BackendError, GraphBreak
+from dynamo.eval.errors import BackendError, GraphBreak, UsageError
 from dynamo.eval.fake import data_dependent, fake_of
 from dynamo.eval.rerun import WatchingFakeMode
+from dynamo.eval.sizes import NeedsSymbols, SizePolicy
 from dynamo.guards import AmbientSource, GlobalSource, Guard, GuardBuilder, ItemSource, Source
 from fx.codegen import GraphModule
 from fx.ir import Graph, Node
 from fx.trace import TracerBase
 
+if TYPE_CHECKING:
+    from dynamo.eval.interop.symbols import SymbolicSizes
+
+#: numbers that are known only when the graph runs
+SYMBOLS: Final = (torch.SymInt, torch.SymFloat, torch.SymBool)
 CallKind = Literal["call_function", "call_method"]
 Backend = Callable[[GraphModule, list[torch.Tensor]], Callable[..., Any]]
 
@@ -32,13 +40,23 @@ AMBIENT: Final = frozenset({torch._C._set_grad_enabled})
 
 @dataclass(frozen=True, slots=True)
 class GraphInput:
-    """One placeholder: where its value comes from at a call, and the value seen at capture."""
+    """One placeholder: where its value comes from at a call, and the value seen at capture.
+
+    A tensor, or an integer that varies, whose `fake` is a symbol.
+    """
 
     source: Source
     node: Node
-    value: torch.Tensor
-    fake: torch.Tensor
+    value: torch.Tensor | int
+    fake: torch.Tensor | torch.SymInt
     version: int
+
+    @property
+    def is_untouched(self) -> bool:
+        """Whether the graph provably leaves the value as it is."""
+        if not isinstance(self.fake, torch.Tensor):
+            return True
+        return self.version >= 0 and _version(self.fake) == self.version
 
 
 class OutputGraph(TracerBase):
@@ -52,12 +70,21 @@ class OutputGraph(TracerBase):
         calls: number of torch calls in the graph.
         guarded_block: whether code ran whose exceptions the user's code may handle.
         classes_written: whether an attribute of a class was stored.
+        sizes: decides which sizes and integers are symbols; None takes all as they are.
+        symbols: those that are, None while there are none.
     """
 
     record_locations = False
 
-    def __init__(self, is_disabled: Callable[[CodeType], bool] = lambda code: False) -> None:
+    def __init__(
+        self,
+        is_disabled: Callable[[CodeType], bool] = lambda code: False,
+        sizes: SizePolicy | None = None,
+        symbols: "SymbolicSizes | None" = None,
+    ) -> None:
         super().__init__()
+        self.sizes = sizes
+        self.symbols = symbols
         self.is_disabled = is_disabled
         self.root_namespace: dict[str, Any] = {}
         self.steps = 0
@@ -66,6 +93,10 @@ class OutputGraph(TracerBase):
         self.guards: dict[tuple[str, str], Guard] = {}
         self.effects = EffectLog()
         self.fake_mode = WatchingFakeMode()
+        if symbols is not None:
+            symbols.attach(self.fake_mode)
+        self.symbol_sources: list[Source] = []
+        self.size_nodes: dict[tuple[Node, int], Node] = {}
         self.wrapped: dict[int, tuple[object, Any]] = {}
         self.tensors: dict[int, Any] = {}
         self.calls = 0
@@ -114,8 +145,42 @@ class OutputGraph(TracerBase):
 
     # -- nodes ------------------------------------------------------------------------------------------
     def add_input(self, value: torch.Tensor, source: Source, name: str) -> tuple[Node, torch.Tensor]:
-        """A placeholder for `value`, and the fake tensor that stands for it."""
-        fake = fake_of(self.fake_mode, value)
+        """A placeholder for `value`, and the fake tensor that stands for it. Guards the tensor.
+
+        Raises:
+            NeedsSymbols: one of its sizes varies, and this capture has no symbols yet.
+        """
+        plans = self.sizes.plans(source, value) if self.sizes is not None else None
+        if plans is not None and self.symbols is None:
+            raise NeedsSymbols(source.name())
+        if plans is None or self.symbols is None:
+            self.guard(source, "TENSOR_MATCH")
+            fake = fake_of(self.fake_mode, value)
+            if self.symbols is not None:
+                self.symbols.other_tensor(fake)
+        else:
+            free = [dim for dim, plan in enumerate(plans) if plan.free]
+            self._guard_with(source, "TENSOR_MATCH", "of free sizes", dynamic_dims=free)
+            fake = self.symbols.tensor(self.fake_mode, value, plans)
+        return self._placeholder(name, source, value, fake, _version(fake)), fake
+
+    def add_integer(self, value: int, source: Source, name: str) -> tuple[Node, torch.SymInt] | None:
+        """A placeholder for an integer that varies, and its symbol; None for one that is taken as it is.
+
+        Raises:
+            NeedsSymbols: it varies, and this capture has no symbols yet.
+        """
+        if self.sizes is None or not self.sizes.is_symbol(source, value):
+            return None
+        if self.symbols is None:
+            raise NeedsSymbols(source.name())
+        self.guard(source, "TYPE_MATCH")
+        symbol = self.symbols.integer(value)
+        return self._placeholder(name, source, value, symbol, -1), symbol
+
+    def _placeholder(
+        self, name: str, source: Source, value: torch.Tensor | int, fake: Any, version: int
+    ) -> Node:
         if self.inputs:
             place = self.graph.inserting_after(self.inputs[-1].node)
         else:
@@ -123,8 +188,18 @@ class OutputGraph(TracerBase):
         with place:
             node = self.graph.placeholder(name)
         node.meta["example_value"] = fake
-        self.inputs.append(GraphInput(source, node, value, fake, _version(fake)))
-        return node, fake
+        self.inputs.append(GraphInput(source, node, value, fake, version))
+        if self.symbols is not None:
+            self.symbol_sources.append(source)
+        return node
+
+    def size_node(self, tensor: Node, dim: int, size: torch.SymInt) -> Node:
+        """The node that reads a size, one for each dimension."""
+        node = self.size_nodes.get((tensor, dim))
+        if node is None:
+            node = self.size_nodes[tensor, dim] = self.create_node("call_method", "size", (tensor, dim), {})
+            node.meta["example_value"] = size
+        return node
 
     def call(
         self,
@@ -175,9 +250,7 @@ class OutputGraph(TracerBase):
         mode = self.fake_mode
         if mode.draws or mode.normalises:
             return False
-        return not mode.writes or all(
-            each.version >= 0 and _version(each.fake) == each.version for each in self.inputs
-        )
+        return not mode.writes or all(each.is_untouched for each in self.inputs)
 
     # -- the end ----------------------------------------------------------------------------------------
     def compile(self, backend: Backend, outputs: list[Node]) -> tuple[Callable[..., Any], GraphModule]:
@@ -190,7 +263,7 @@ class OutputGraph(TracerBase):
         self._drop_unused()
         module = GraphModule(torch.nn.Module(), self.graph)
         try:
-            compiled = backend(module, [each.value for each in self.inputs])
+            compiled = backend(module, self._example_inputs())
         except Exception as error:
             name = getattr(backend, "__name__", repr(backend))
             raise BackendError(f"backend {name!r} raised {type(error).__name__}: {error}") from error
@@ -200,9 +273,50 @@ class OutputGraph(TracerBase):
             compiled = _restoring_ambient(compiled)
         return compiled, module
 
+    def _example_inputs(self) -> list[Any]:
+        """The values at capture; where sizes vary, fake tensors and symbols, for no one value stands for all."""
+        if self.symbols is None:
+            return [each.value for each in self.inputs]
+        mode = FakeTensorMode(shape_env=self.symbols.env, static_shapes=False)
+        return [self.symbols.pristine(mode, each.fake) for each in self.inputs]
+
+    def guard_symbols(self) -> None:
+        """Guard what capture and backend took for granted about sizes and integers that vary.
+
+        Raises:
+            UsageError: a dimension that the user marked as dynamic is not.
+        """
+        if self.symbols is None:
+            return
+        try:
+            relations = self.symbols.relations()
+        except ValueError as error:
+            raise UsageError(self._in_sources(str(error))) from error
+        for relation in relations:
+            sources = [self.symbol_sources[number] for number in relation.values]
+            self._guard_with(
+                AmbientSource(),
+                "SHAPE_RELATION",
+                relation.template + str(relation.values),
+                sources=sources,
+                template=relation.template,
+                holds=relation.holds,
+            )
+
+    def _in_sources(self, text: str) -> str:
+        """torch's words about symbols, with our sources in place of its names of values."""
+        return re.sub(r"\bv(\d+)\b", lambda match: self.symbol_sources[int(match[1])].name(), text)
+
     def _drop_unused(self) -> None:
-        """Erase getitem nodes and placeholders that nothing reads."""
+        """Erase getitem nodes, numbers and placeholders that nothing reads."""
         for node in reversed(list(self.graph.nodes)):
+            if (
+                isinstance(node.meta.get("example_value"), SYMBOLS)
+                and not node.users
+                and node.op != "placeholder"
+            ):
+                self.graph.erase_node(node)
+                continue
             if node.op == "call_function" and node.target is operator.getitem and not node.users:
                 source_node = node.args[0]
                 if isinstance(source_node, Node) and not isinstance(

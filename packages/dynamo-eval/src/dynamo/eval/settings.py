@@ -15,6 +15,7 @@ class Config:
         inline_depth_limit: how deep calls are followed into user functions.
         loop_limit: steps of one capture; more means a loop too long to unroll.
         suppress_errors: on a backend or internal fault run the function plainly and log the reason.
+        automatic_dynamic_shapes: make a size or integer a symbol when it was seen to vary.
         verbose: log every graph, guard and break at INFO level.
     """
 
@@ -23,6 +24,7 @@ class Config:
     inline_depth_limit: int = 40
     loop_limit: int = 200_000
     suppress_errors: bool = True
+    automatic_dynamic_shapes: bool = True
     verbose: bool = False
 
     @contextlib.contextmanager

@@ -18,6 +18,7 @@ from dynamo.eval.variables.function import FunctionVariable, MethodVariable
 from dynamo.eval.variables.lookup import MISSING, NoSuchAttribute, static_lookup
 from dynamo.eval.variables.objects import UserObjectVariable
 from dynamo.eval.variables.sequence import RangeVariable, SequenceVariable
+from dynamo.eval.variables.symbolic import settled
 from dynamo.eval.variables.tensor import TensorVariable, call_torch
 
 Args = list[VariableTracker]
@@ -47,7 +48,7 @@ def call_len(tx: Translator, args: Args, kwargs: Kwargs) -> VariableTracker:
     if isinstance(value, ConstantVariable | RangeVariable):
         return fold(len, value.as_python_constant())
     if isinstance(value, TensorVariable):
-        return fold(len, value.fake)
+        return value.call_method(tx, "__len__", [], {})
     if isinstance(value, UserObjectVariable | ClassVariable):
         return value.call_special(tx, "__len__", [])
     raise GraphBreak(f"len() of {value.describe()}")
@@ -178,6 +179,7 @@ def call_abs(tx: Translator, args: Args, kwargs: Kwargs) -> VariableTracker:
 
 
 def _known(name: str, value: VariableTracker) -> Any:
+    value = settled(value)
     if not isinstance(value, ConstantVariable):
         raise GraphBreak(f"{name}() of {value.describe()}")
     return value.value

@@ -7,7 +7,7 @@ from typing import Any, Final
 import torch
 
 from dynamo.eval.errors import GraphBreak
-from dynamo.eval.variables.base import Translator, VariableTracker, constants, realize
+from dynamo.eval.variables.base import Translator, VariableTracker, constants, realize, realized
 from dynamo.eval.variables.classes import ClassVariable
 from dynamo.eval.variables.constant import ConstantVariable, fold
 from dynamo.eval.variables.dictionary import DictVariable, DictViewVariable, SetVariable
@@ -20,6 +20,7 @@ from dynamo.eval.variables.sequence import (
     SizeVariable,
     TupleVariable,
 )
+from dynamo.eval.variables.symbolic import SymbolicVariable, compute, is_number, settled
 from dynamo.eval.variables.tensor import TensorVariable, call_torch
 
 #: symbol → the function of the binary operator, its dunder name
@@ -56,6 +57,10 @@ def binary(tx: Translator, symbol: str, left: VariableTracker, right: VariableTr
         return call_torch(tx, "call_function", function, [left, right], {})
     if isinstance(left, ConstantVariable) and isinstance(right, ConstantVariable):
         return fold(function, left.value, right.value)
+    varying = compute(tx, function, [left, right])
+    if varying is not None:
+        return varying
+    left, right = settled(left), settled(right)
     for kind, rule in _BINARY_RULES:
         if isinstance(left, kind):
             result = rule(tx, symbol, left, right)
@@ -165,6 +170,9 @@ def unary(tx: Translator, symbol: str, value: VariableTracker) -> VariableTracke
         return call_torch(tx, "call_function", function, [value], {})
     if isinstance(value, ConstantVariable):
         return fold(function, value.value)
+    varying = compute(tx, function, [value])
+    if varying is not None:
+        return varying
     if isinstance(value, UserObjectVariable):
         return value.call_special(tx, name, [])
     raise GraphBreak(f"{symbol}{value.describe()}")
@@ -176,7 +184,7 @@ def compare(tx: Translator, symbol: str, left: VariableTracker, right: VariableT
     function, name, mirrored = COMPARE[symbol]
     if isinstance(left, TensorVariable) or isinstance(right, TensorVariable):
         other = right if isinstance(left, TensorVariable) else left
-        if isinstance(other, ConstantVariable) and isinstance(other.value, int | float | bool | complex):
+        if _is_number(other):
             return call_torch(tx, "call_function", function, [left, right], {})
         if isinstance(other, TensorVariable):
             return call_torch(tx, "call_function", function, [left, right], {})
@@ -201,10 +209,30 @@ def compare(tx: Translator, symbol: str, left: VariableTracker, right: VariableT
     ):
         if _has_default_equality(right):
             return ConstantVariable(symbol == "!=")
+    varying = compute(tx, function, [left, right])
+    if varying is not None:
+        return varying
+    if symbol in ("==", "!=") and isinstance(left, SequenceVariable) and isinstance(right, SequenceVariable):
+        equal = _equal_numbers(tx, left, right)
+        if equal is not None:
+            return ConstantVariable(equal == (symbol == "=="))
     known = constants([left, right], {})
     if known is None:
         raise GraphBreak(f"{left.describe()} {symbol} {right.describe()}")
     return fold(function, *known[0])
+
+
+def _equal_numbers(tx: Translator, left: SequenceVariable, right: SequenceVariable) -> bool | None:
+    """Whether two sequences of numbers, some of which vary, are equal; None for any other two sequences."""
+    pairs = list(zip(realized(left.items), realized(right.items), strict=False))
+    both = [each for pair in pairs for each in pair]
+    if not any(isinstance(each, SymbolicVariable) for each in both) or not all(map(is_number, both)):
+        return None
+    if isinstance(left, ListVariable) != isinstance(right, ListVariable) or len(left.items) != len(
+        right.items
+    ):
+        return False
+    return all(compare(tx, "==", first, second).truth(tx) for first, second in pairs)
 
 
 def _has_default_equality(var: UserObjectVariable) -> bool:
@@ -226,6 +254,10 @@ def identical(tx: Translator, left: VariableTracker, right: VariableTracker) -> 
         if left.value is right.value or left.value != right.value:
             return left.value is right.value
         raise GraphBreak("`is` between equal literals")
+    if isinstance(left, SymbolicVariable) or isinstance(right, SymbolicVariable):
+        if is_number(left) and is_number(right):
+            raise GraphBreak("`is` between numbers")
+        return False
     if isinstance(left, ConstantVariable) or isinstance(right, ConstantVariable):
         return False
     if not left.mutable or not right.mutable:
@@ -240,7 +272,7 @@ def identical(tx: Translator, left: VariableTracker, right: VariableTracker) -> 
 
 def contains(tx: Translator, container: VariableTracker, item: VariableTracker) -> VariableTracker:
     """``item in container``."""
-    container, item = realize(container), realize(item)
+    container, item = realize(container), settled(item)
     if isinstance(container, DictVariable | SetVariable):
         return ConstantVariable(container.contains(item))
     if isinstance(container, DictViewVariable) and container.part == "keys":
@@ -300,6 +332,8 @@ def set_item(
 
 
 def _is_number(var: VariableTracker) -> bool:
+    if isinstance(var, SymbolicVariable):
+        return True
     return isinstance(var, ConstantVariable) and isinstance(var.value, int | float | bool | complex)
 
 

@@ -11,6 +11,7 @@ from dynamo.eval.errors import GraphBreak
 from dynamo.eval.variables.base import Translator, VariableTracker, constants, realize
 from dynamo.eval.variables.calls import models
 from dynamo.eval.variables.constant import ConstantVariable, fold
+from dynamo.eval.variables.symbolic import SymbolicVariable
 from dynamo.eval.variables.tensor import TensorVariable
 
 Args = list[VariableTracker]
@@ -20,11 +21,17 @@ _CONVERSIONS = (int, float, complex, str, bytes, repr, ord, chr, round, divmod, 
 _MATH = tuple(value for name, value in vars(math).items() if callable(value) and not name.startswith("_"))
 
 
+def _varies(var: VariableTracker) -> bool:
+    return isinstance(var, SymbolicVariable) and var.python_type() is int
+
+
 def pure_model(function: Callable[..., Any]) -> Callable[[Translator, Args, Kwargs], VariableTracker]:
     """The model of a pure function: called at capture when all arguments are known."""
     name = getattr(function, "__name__", repr(function))
 
     def model(tx: Translator, args: Args, kwargs: Kwargs) -> VariableTracker:
+        if function in (int, operator.index) and len(args) == 1 and not kwargs and _varies(realize(args[0])):
+            return realize(args[0])
         known = constants(args, kwargs)
         if known is None:
             hint = ""

@@ -1,5 +1,7 @@
 """Rebuilding, one rule per kind of variable; each pushes exactly one value."""
 
+import torch
+
 from dynamo.eval.bytecode import create
 from dynamo.eval.rebuild import runtime
 from dynamo.eval.rebuild.emitter import Emitter, Unrebuildable, rebuilds
@@ -31,6 +33,7 @@ from dynamo.eval.variables.sequence import (
     SliceVariable,
     TupleVariable,
 )
+from dynamo.eval.variables.symbolic import SymbolicVariable
 from dynamo.eval.variables.tensor import StructSequenceVariable, TensorMethodVariable, TensorVariable
 from dynamo.eval.variables.torch_function import TorchVariable
 
@@ -48,6 +51,14 @@ def rebuild_null(emit: Emitter, var: NullVariable) -> None:
 @rebuilds(TensorVariable)
 def rebuild_tensor(emit: Emitter, var: TensorVariable) -> None:
     emit.load_node(var.node)
+
+
+@rebuilds(SymbolicVariable)
+def rebuild_symbolic(emit: Emitter, var: SymbolicVariable) -> None:
+    if var.source is not None:
+        load_source(emit, var.source)
+    else:
+        emit.load_node(var.node)
 
 
 def _items(emit: Emitter, items: list[VariableTracker]) -> None:
@@ -69,7 +80,12 @@ def rebuild_list(emit: Emitter, var: ListVariable) -> None:
 
 @rebuilds(SizeVariable)
 def rebuild_size(emit: Emitter, var: SizeVariable) -> None:
-    emit.constant(var.as_python_constant())
+    if var.varies:
+        emit.callable(torch.Size)
+        rebuild_tuple(emit, var)
+        emit.call(1)
+    else:
+        emit.constant(var.as_python_constant())
 
 
 @rebuilds(NamedTupleVariable)

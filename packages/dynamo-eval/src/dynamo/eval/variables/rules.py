@@ -31,6 +31,7 @@ from dynamo.eval.variables.sequence import (
     SliceVariable,
     TupleVariable,
 )
+from dynamo.eval.variables.symbolic import SymbolicVariable
 from dynamo.eval.variables.tensor import TensorVariable
 from dynamo.eval.variables.torch_function import TorchVariable, is_graph_function
 from dynamo.eval.variables.wrap import Builder, wraps, wraps_where
@@ -39,7 +40,11 @@ from dynamo.guards import AttrSource, ItemSource, Source
 
 @wraps(*SCALARS, *TORCH_SCALARS)
 def wrap_literal(output: OutputGraph, value: Any, source: Source) -> VariableTracker:
-    """Numbers are taken as they are: another value is another capture."""
+    """Numbers are taken as they are, another value is another capture; but for integers that are known to vary."""
+    if type(value) is int:
+        symbol = output.add_integer(value, source, _input_name(source))
+        if symbol is not None:
+            return SymbolicVariable(*symbol, source)
     output.guard(source, "CONSTANT_MATCH")
     return ConstantVariable(value, source)
 
@@ -57,7 +62,6 @@ def wrap_tensor(output: OutputGraph, value: torch.Tensor, source: Source) -> Var
         raise GraphBreak("a tensor that is sparse, nested or quantised")
     if type(value.grad_fn).__name__ == "AsStridedBackward0":
         raise GraphBreak("a strided view under autograd")
-    output.guard(source, "TENSOR_MATCH")
     node, fake = output.add_input(value, source, _input_name(source))
     var = TensorVariable(node, fake, source)
     output.tensors[id(fake)] = var

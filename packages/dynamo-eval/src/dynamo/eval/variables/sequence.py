@@ -1,5 +1,6 @@
 """Tuples, named tuples, `torch.Size`, lists, ranges and slices."""
 
+import operator
 from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, Final, final
 
@@ -10,6 +11,7 @@ from dynamo.eval.errors import GraphBreak
 from dynamo.eval.variables.base import Translator, VariableTracker, realize, realized
 from dynamo.eval.variables.constant import FRESH, ConstantVariable, fold, from_constant
 from dynamo.eval.variables.iterator import SequenceIteratorVariable
+from dynamo.eval.variables.symbolic import SymbolicVariable, compute
 from dynamo.guards import Source
 
 
@@ -112,9 +114,20 @@ class TupleVariable(SequenceVariable):
 
 @final
 class SizeVariable(TupleVariable):
-    """A `torch.Size` of known integers."""
+    """A `torch.Size`."""
 
     kind: ClassVar[Any] = torch.Size
+
+    @property
+    def varies(self) -> bool:
+        """Whether one of the sizes is known only when the graph runs."""
+        return any(isinstance(realize(item), SymbolicVariable) for item in self.items)
+
+    def as_graph_arg(self) -> Any:
+        return tuple(realize(item).as_graph_arg() for item in self.items)  # torch.Size holds integers only
+
+    def as_fake(self) -> Any:
+        return tuple(realize(item).as_fake() for item in self.items)
 
     def sliced(self, items: list[VariableTracker]) -> VariableTracker:
         return SizeVariable(items)
@@ -123,7 +136,12 @@ class SizeVariable(TupleVariable):
         self, tx: Translator, name: str, args: list[VariableTracker], kwargs: dict[str, VariableTracker]
     ) -> VariableTracker:
         if name == "numel" and not args:
-            return ConstantVariable(self.as_python_constant().numel())
+            product: VariableTracker = ConstantVariable(1)
+            for item in self.items:
+                product = compute(tx, operator.mul, [product, item]) or fold(
+                    operator.mul, product.as_python_constant(), realize(item).as_python_constant()
+                )
+            return product
         return super().call_method(tx, name, args, kwargs)
 
 

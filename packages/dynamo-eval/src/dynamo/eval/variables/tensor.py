@@ -7,10 +7,11 @@ import torch
 
 from dynamo.eval.errors import GraphBreak
 from dynamo.eval.fake import is_fake
-from dynamo.eval.output_graph import CallKind
+from dynamo.eval.output_graph import SYMBOLS, CallKind
 from dynamo.eval.variables.base import Translator, VariableTracker, realize, realized
 from dynamo.eval.variables.constant import ConstantVariable, from_constant, is_literal
 from dynamo.eval.variables.sequence import ListVariable, SizeVariable, TupleVariable
+from dynamo.eval.variables.symbolic import symbolic
 from dynamo.guards import Source
 from fx.ir import Node
 
@@ -79,9 +80,10 @@ class TensorVariable(VariableTracker):
 
     def get_attr(self, tx: Translator, name: str) -> VariableTracker:
         if name == "shape":
-            return SizeVariable([ConstantVariable(int(size)) for size in self.fake.shape])
+            return SizeVariable([self._size(tx, dim) for dim in range(self.fake.dim())])
         if name in METADATA:
-            return ConstantVariable(getattr(self.fake, name))
+            value = self.fake.numel() * self.fake.itemsize if name == "nbytes" else getattr(self.fake, name)
+            return symbolic(tx, lambda: self._asked(tx, "call_function", getattr, name), value)
         if name in VIEWS:
             return call_torch(tx, "call_function", getattr, [self, ConstantVariable(name)], {})
         if name == "data":
@@ -103,16 +105,30 @@ class TensorVariable(VariableTracker):
             if not args and not kwargs:
                 return size
             dim = (list(args) + list(kwargs.values()))[0].as_python_constant()
-            return from_constant(int(self.fake.size(dim)))
+            return self._size(tx, range(self.fake.dim())[dim])
         if name == "stride" and not args and not kwargs:
-            return TupleVariable([ConstantVariable(int(each)) for each in self.fake.stride()])
+            return TupleVariable([self._stride(tx, dim) for dim in range(self.fake.dim())])
         if name in METADATA_METHODS:
             values = [realize(arg).as_python_constant() for arg in args]
             named = {key: realize(arg).as_python_constant() for key, arg in kwargs.items()}
-            return from_constant(getattr(self.fake, name)(*values, **named))
+            answer = len(self.fake) if name == "__len__" else getattr(self.fake, name)(*values, **named)
+            if isinstance(answer, SYMBOLS):
+                return symbolic(tx, lambda: self._asked(tx, "call_method", name), answer)
+            return from_constant(answer)
         if not hasattr(torch.Tensor, name):
             raise GraphBreak(f"Tensor has no method {name!r}")
         return call_torch(tx, "call_method", name, [self, *args], kwargs)
+
+    def _size(self, tx: Translator, dim: int) -> VariableTracker:
+        size: Any = self.fake.shape[dim]  # torch's type does not know symbols
+        return symbolic(tx, lambda: tx.output.size_node(self.node, dim, size), size)
+
+    def _stride(self, tx: Translator, dim: int) -> VariableTracker:
+        return symbolic(tx, lambda: self._asked(tx, "call_method", "stride", dim), self.fake.stride()[dim])
+
+    def _asked(self, tx: Translator, kind: CallKind, target: Any, *args: Any) -> Node:
+        """A node that asks this tensor for a number."""
+        return tx.output.create_node(kind, target, (self.node, *args), {})
 
     def unpack(self, tx: Translator) -> list[VariableTracker]:
         if self.fake.dim() == 0:
@@ -186,6 +202,8 @@ def wrap_result(tx: Translator, node: Node, value: Any) -> VariableTracker:
         var = TensorVariable(node, value)
         tx.output.tensors[id(value)] = var
         return var
+    if isinstance(value, SYMBOLS):
+        return symbolic(tx, lambda: node, value)
     if is_literal(value) or isinstance(value, torch.Size):
         return from_constant(value)
     if isinstance(value, tuple | list):

@@ -6,7 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import final
 
-from dynamo.guards.kinds.clause import Clause, Test
+import torch
+
+from dynamo.guards.kinds.clause import Clause, Test, short
 from dynamo.guards.sources import Bind, Source
 
 
@@ -33,4 +35,6 @@ class Related(Clause):
         return self.template.format(self.source.name(), *(other.name() for other in self.others))
 
     def met(self, value: object) -> str:
-        return "other values"
+        if isinstance(value, torch.Tensor):
+            return f"sizes {tuple(value.shape)}, strides {tuple(value.stride())}"
+        return short(value)

@@ -9,6 +9,7 @@ from dynamo.eval.variables.constant import ConstantVariable, fold, from_constant
 from dynamo.eval.variables.dictionary import DictVariable, SetVariable
 from dynamo.eval.variables.iterator import iterator_of
 from dynamo.eval.variables.sequence import ListVariable, SliceVariable, TupleVariable
+from dynamo.eval.variables.symbolic import settled
 
 table = OpcodeTable()
 
@@ -58,6 +59,7 @@ def known_text(var: VariableTracker) -> object:
     Raises:
         GraphBreak: a value whose text is not known at capture.
     """
+    var = settled(var)
     if not isinstance(var, ConstantVariable):
         raise GraphBreak(f"the text of {var.describe()}")
     return var.value
