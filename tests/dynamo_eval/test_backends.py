@@ -215,6 +215,24 @@ def test_writes_to_inputs_reach_the_caller(backend: str) -> None:
     assert all(map(torch.equal, given, plain))
 
 
+def shifted(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    x.mul_(2)
+    return y + x.sum()
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager", "interpreter", "aot_eager_decomp_partition"])
+def test_a_write_is_seen_through_other_inputs_that_share_its_memory(backend: str) -> None:
+    captured = dynamo.optimize(backend, nopython=True)(shifted)
+    for sharing in (False, True, False, True):
+        results = []
+        for function in (captured, shifted):
+            base = torch.arange(6.0)
+            other = base[2:5] if sharing else torch.arange(2.0, 5.0)
+            results.append((function(base[1:4], other), base, other))
+        for met, expected in zip(*results, strict=True):
+            assert torch.equal(met, expected)
+
+
 def test_an_error_in_the_interpreter_backend_names_the_node() -> None:
     captured = dynamo.optimize("interpreter")(picked)
     assert torch.equal(captured(torch.arange(3), torch.tensor([1])), torch.tensor([2]))

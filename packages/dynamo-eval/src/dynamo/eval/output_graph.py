@@ -52,6 +52,11 @@ class GraphInput:
     version: int
 
     @property
+    def is_buffer(self) -> bool:
+        """Whether the value may be a running statistic, which some operators update unknown to their schema."""
+        return isinstance(self.fake, torch.Tensor) and not self.fake.requires_grad
+
+    @property
     def is_untouched(self) -> bool:
         """Whether the graph provably leaves the value as it is."""
         if not isinstance(self.fake, torch.Tensor):
@@ -261,6 +266,8 @@ class OutputGraph(TracerBase):
         """
         self.graph.output(tuple(outputs))
         self._drop_unused()
+        for each in self.inputs:
+            each.node.meta["written"] = not each.is_untouched or self.fake_mode.normalises and each.is_buffer
         module = GraphModule(torch.nn.Module(), self.graph)
         try:
             compiled = backend(module, self._example_inputs())

@@ -8,6 +8,8 @@ import functools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import torch
+
 from fx.codegen import GraphModule
 from fx.codegen.interop import to_torch
 
@@ -20,9 +22,31 @@ def for_torch_graph(backend: Backend) -> Backend:
 
     @functools.wraps(backend)
     def converting(gm: GraphModule, example_inputs: Sequence[Any], **options: Any) -> Compiled:
-        return backend(to_torch(gm), list(example_inputs), **options)
+        return _kept_apart(gm, backend(to_torch(gm), list(example_inputs), **options))
 
     return converting
+
+
+def _kept_apart(gm: GraphModule, compiled: Compiled) -> Compiled:
+    """`compiled`, but the graph as it is when an input that it writes to shares memory with another input.
+
+    Compilers turn writes into new values that are copied back at the end, so that what another input sees of a write
+    comes too late. They know what shared memory at capture, not what will.
+    """
+    inputs = gm.graph.find_nodes(op="placeholder")
+    written = [place for place, node in enumerate(inputs) if node.meta.get("written")]
+    if not written or len(inputs) < 2:
+        return compiled
+
+    def run(*args: Any) -> Any:
+        storages = [
+            value.untyped_storage()._cdata if isinstance(value, torch.Tensor) else None for value in args
+        ]
+        if any(storages.count(storages[place]) > 1 for place in written):
+            return gm.forward(*args)
+        return compiled(*args)
+
+    return run
 
 
 def torch_registered(name: str) -> Backend | None:
@@ -41,7 +65,7 @@ def aot_eager(gm: GraphModule, example_inputs: Sequence[Any]) -> Compiled:
     compiled: Compiled = aot_module_simplified(
         to_torch(gm), list(example_inputs), fw_compiler=_boxed, bw_compiler=_boxed
     )
-    return compiled
+    return _kept_apart(gm, compiled)
 
 
 def _boxed(gm: Any, example_inputs: Sequence[Any]) -> Compiled:
@@ -78,4 +102,4 @@ def inductor(
     settings.update(options or {})
     compiled = compile_fx(to_torch(gm), list(example_inputs), config_patches=settings or None)
     assert callable(compiled)  # the other kinds of result are asked for by settings of ahead-of-time packages
-    return compiled
+    return _kept_apart(gm, compiled)
