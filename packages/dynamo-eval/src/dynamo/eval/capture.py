@@ -119,7 +119,7 @@ def capture_frame(
         )
         try:
             try:
-                with _ambient_kept():
+                with _ambient_kept(_nothing):
                     stop = tx.run()
             except RestartCapture as restart:
                 stop_at, reason = restart.step, restart.reason
@@ -143,7 +143,8 @@ def capture_frame(
                 raise SkipFrame("no torch call")
             _guard_aliasing(output)
             try:
-                return _Writer(tx, output, stop, backend).write()
+                with _ambient_kept(_itself):
+                    return _Writer(tx, output, stop, backend).write()
             except Unrebuildable as error:
                 raise SkipFrame(f"{error} ({stop.reason or 'at the return'})") from error
         finally:
@@ -186,13 +187,34 @@ def _rest_is_worth_it(frame: FrameInput, tx: InstructionTranslator, stop: Stop) 
 
 
 class _ambient_kept:
-    """Symbolic execution may change grad mode for its fake calls; the real one comes back."""
+    """Symbolic execution may change grad mode for its fake calls; the real one comes back.
+
+    Hooks on saved tensors, which `torch.utils.checkpoint` counts by, must not see what fake calls and backends save: a
+    pair of hooks of our own hides those of the user.
+
+    Args:
+        pack: what is kept of a saved tensor.
+    """
+
+    def __init__(self, pack: Callable[[Any], Any]) -> None:
+        self.pack = pack
 
     def __enter__(self) -> None:
         self.before = torch.is_grad_enabled()
+        torch._C._autograd._push_saved_tensors_default_hooks(self.pack, _itself)
 
     def __exit__(self, *exc: object) -> None:
+        torch._C._autograd._pop_saved_tensors_default_hooks()
         torch._C._set_grad_enabled(self.before)
+
+
+def _nothing(value: object) -> None:
+    """For fake calls, which are never differentiated."""
+
+
+def _itself(value: Any) -> Any:
+    """For backends, which may differentiate what they trace."""
+    return value
 
 
 class _Writer:
