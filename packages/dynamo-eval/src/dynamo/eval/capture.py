@@ -24,7 +24,7 @@ from dynamo.eval.bytecode import (
     remove_unreachable,
 )
 from dynamo.eval.effects import AttributeWrite, ContentChange
-from dynamo.eval.errors import BreakReason, RestartCapture, SkipFrame
+from dynamo.eval.errors import BreakReason, Outlives, RestartCapture, SkipFrame
 from dynamo.eval.interpret.translator import InstructionTranslator, Stop
 from dynamo.eval.output_graph import Backend, OutputGraph
 from dynamo.eval.rebuild import Emitter, Unrebuildable, replay_effects
@@ -145,6 +145,14 @@ def capture_frame(
             try:
                 with _ambient_kept(_itself):
                     return _Writer(tx, output, stop, backend).write()
+            except Outlives as error:
+                if stop_at is not None and error.step >= stop_at:
+                    raise SkipFrame(f"{error} ({stop.reason or 'at the return'})") from error
+                stop_at = error.step
+                reason = BreakReason(error.what, "", frame.code.co_filename, tx.lineno)
+                if one_graph is not None:
+                    raise one_graph(reason) from error
+                continue
             except Unrebuildable as error:
                 raise SkipFrame(f"{error} ({stop.reason or 'at the return'})") from error
         finally:

@@ -6,6 +6,7 @@ ever reach a user, and only under ``nopython=True``.
 """
 
 from dataclasses import dataclass
+from typing import Final
 
 
 class CaptureError(RuntimeError):
@@ -53,6 +54,67 @@ class GraphBreak(CaptureError):
         return BreakReason(self.what, self.hint, *where)
 
 
+class PythonRaise(GraphBreak):
+    """The captured code raises here as Python would: a handler of the code takes it, or, without one, the graph breaks.
+
+    Attributes:
+        kind: the class of the exception.
+        arguments: what it was made with, variables or literals; None when capture does not know them exactly.
+        exception: its variable, once there is one.
+        is_reraise: whether its ``__context__`` is settled already.
+    """
+
+    def __init__(
+        self,
+        kind: type[BaseException],
+        arguments: tuple[object, ...] | None = None,
+        exception: object | None = None,
+    ) -> None:
+        words = [str(getattr(each, "value", each)) for each in arguments or ()]
+        shown = f": {', '.join(words)}" if words else ""
+        super().__init__(
+            f"{kind.__name__}{shown}", "an exception that leaves the captured function is raised by Python"
+        )
+        self.kind = kind
+        self.arguments = arguments
+        self.exception = exception
+        self.is_reraise = False
+
+
+#: exceptions whose whole state is their arguments
+PLAIN_EXCEPTIONS: Final = frozenset(
+    {
+        *(
+            BaseException,
+            Exception,
+            ArithmeticError,
+            AssertionError,
+            BufferError,
+            EOFError,
+            FloatingPointError,
+        ),
+        *(
+            GeneratorExit,
+            IndexError,
+            KeyError,
+            KeyboardInterrupt,
+            LookupError,
+            NotImplementedError,
+            OverflowError,
+        ),
+        *(RuntimeError, StopIteration, TypeError, ValueError, ZeroDivisionError, Warning, UserWarning),
+        *(DeprecationWarning, RuntimeWarning, FutureWarning, AttributeError, NameError, UnboundLocalError),
+    }
+)
+
+
+def raised_by_python(error: BaseException) -> GraphBreak:
+    """The break for an exception that a computation of known values raised: the captured code raises its like."""
+    if type(error) in PLAIN_EXCEPTIONS:
+        return PythonRaise(type(error), error.args)
+    return GraphBreak(f"{type(error).__name__}: {error}")
+
+
 class SkipFrame(CaptureError):
     """The frame is better run plainly: nothing to capture, or a state that cannot be rebuilt."""
 
@@ -64,6 +126,19 @@ class RestartCapture(CaptureError):
         super().__init__(str(reason))
         self.step = step
         self.reason = reason
+
+
+class Outlives(CaptureError):
+    """A value that only capture has would have to outlive it: capture ends before the step that made it.
+
+    Attributes:
+        step: number of that step of the root frame.
+    """
+
+    def __init__(self, what: str, step: int) -> None:
+        super().__init__(what)
+        self.what = what
+        self.step = step
 
 
 class Unsupported(CaptureError):

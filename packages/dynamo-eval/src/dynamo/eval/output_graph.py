@@ -73,6 +73,8 @@ class OutputGraph(TracerBase):
         guards: what must hold for the graph to be right, in the order it was found out.
         effects: what is to be replayed after the graph.
         calls: number of torch calls in the graph.
+        root_step: number of the root frame's step that runs now.
+        handled: variables of the exceptions that are being handled, innermost last.
         guarded_block: whether code ran whose exceptions the user's code may handle.
         classes_written: whether an attribute of a class was stored.
         sizes: decides which sizes and integers are symbols; None takes all as they are.
@@ -108,6 +110,8 @@ class OutputGraph(TracerBase):
         self.inlined = 0
         self.ambient_changed = False
         self.guarded_block = False
+        self.root_step = 0
+        self.handled: list[Any] = []
         self.classes_written = False
         self.guard(AmbientSource(), "AMBIENT")
 

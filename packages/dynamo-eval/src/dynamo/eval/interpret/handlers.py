@@ -3,7 +3,17 @@
 from collections.abc import Mapping
 from typing import Final
 
-from dynamo.eval.interpret.ops import arithmetic, attributes, blocks, build, calls, jumps, names, stack
+from dynamo.eval.interpret.ops import (
+    arithmetic,
+    attributes,
+    blocks,
+    build,
+    calls,
+    exceptions,
+    jumps,
+    names,
+    stack,
+)
 from dynamo.eval.interpret.table import Handler, merge
 
 HANDLERS: Final[Mapping[str, Handler]] = merge(
@@ -15,4 +25,5 @@ HANDLERS: Final[Mapping[str, Handler]] = merge(
     calls.table,
     jumps.table,
     blocks.table,
+    exceptions.table,
 )

@@ -13,15 +13,17 @@ from typing import Any, Final, final
 
 import torch
 
-from dynamo.eval.errors import BreakReason, GraphBreak, RestartCapture
+from dynamo.eval.errors import BreakReason, GraphBreak, PythonRaise, RestartCapture
 from dynamo.eval.interpret.code_view import DecodedCode, decoded
 from dynamo.eval.interpret.frame import SymbolicFrame
 from dynamo.eval.interpret.handlers import HANDLERS
+from dynamo.eval.interpret.unwinding import unwind
 from dynamo.eval.output_graph import OutputGraph
 from dynamo.eval.settings import Config
 from dynamo.eval.variables.base import VariableTracker
 from dynamo.eval.variables.cell import CellVariable
 from dynamo.eval.variables.function import FrameParts, FunctionVariable, bind
+from dynamo.eval.variables.lookup import NoSuchAttribute
 from dynamo.eval.variables.wrap import Builder
 from dynamo.guards import CellSource, ClosureSource, LocalSource
 
@@ -80,6 +82,20 @@ class InstructionTranslatorBase(SymbolicFrame):
             raise GraphBreak(f"missing: {inst.opname}", "this opcode is not known")
         handler(self, inst)
 
+    def guarded_step(self) -> None:
+        """Run one instruction; an exception that a handler of this frame takes goes on there.
+
+        Raises:
+            PythonRaise: no handler takes it.
+            GraphBreak: Python must run the instruction.
+        """
+        inst = self.instructions[self.ip]
+        try:
+            self.step()
+        except PythonRaise as error:
+            if not unwind(self, inst, error):
+                raise
+
     def inline(
         self, function: VariableTracker, args: list[VariableTracker], kwargs: dict[str, VariableTracker]
     ) -> VariableTracker:
@@ -136,12 +152,18 @@ class InliningInstructionTranslator(InstructionTranslatorBase):
                     raise GraphBreak(
                         f"more than {limit} steps in one capture", "the loop is too long to unroll"
                     )
-                self.step()
+                self.guarded_step()
+        except NoSuchAttribute as error:
+            raise self._placed(GraphBreak(error.what, error.hint)) from error
         except GraphBreak as error:
-            if error.location is None:
-                error.location = (self.code.co_filename, self.lineno)
+            self._placed(error)
             raise
         return self.returned
+
+    def _placed(self, error: GraphBreak) -> GraphBreak:
+        if error.location is None:
+            error.location = (self.code.co_filename, self.lineno)
+        return error
 
 
 def _builtins_of(namespace: dict[str, Any], default: dict[str, Any]) -> dict[str, Any]:
@@ -213,15 +235,17 @@ class InstructionTranslator(InstructionTranslatorBase):
         number = 0
         while True:
             number += 1
+            output.root_step = number
             if number == self.stop_at:
-                return Stop(self.ip, self.stop_reason)
+                assert self.stop_reason is not None
+                return self._stopped(number, Stop(self.ip, self.stop_reason))
             index, stack, before = self.ip, list(self.stack), self._marks()
             locals_before = dict(self.locals)
             output.steps += 1
             try:
                 if output.steps > self.settings.loop_limit:
                     raise GraphBreak(f"more than {self.settings.loop_limit} steps in one capture")
-                self.step()
+                self.guarded_step()
             except GraphBreak as error:
                 reason = error.reason(self.code.co_filename, self.lineno)
                 if self._marks() != before:
@@ -229,11 +253,23 @@ class InstructionTranslator(InstructionTranslatorBase):
                 self.ip, self.stack[:] = index, stack
                 self.locals.clear()
                 self.locals.update(locals_before)
-                return Stop(index, reason)
+                return self._stopped(number, Stop(index, reason))
             if self.first_effect is None and (len(output.effects) or output.guarded_block):
                 self.first_effect = number, self.lineno
             if self.returned is not None:
                 return Stop(index)
+
+    def _stopped(self, number: int, stop: Stop) -> Stop:
+        """The end of capture, unless an exception is being handled: that only Python can go on with.
+
+        Raises:
+            RestartCapture: stop before the step that raised it, and let Python raise it.
+        """
+        raised = [each.raised_at for each in self.output.handled if each.raised_at is not None]
+        if raised and min(raised) < number:
+            assert stop.reason is not None
+            raise RestartCapture(min(raised), stop.reason)
+        return stop
 
     def _marks(self) -> tuple[int, int, int, int]:
         output = self.output

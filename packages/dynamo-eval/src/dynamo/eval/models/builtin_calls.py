@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-from dynamo.eval.errors import GraphBreak
+from dynamo.eval.errors import GraphBreak, PythonRaise
 from dynamo.eval.models import operators
 from dynamo.eval.variables.base import Translator, VariableTracker, constants, realize
 from dynamo.eval.variables.binding import BuiltinVariable
@@ -116,18 +116,39 @@ def call_callable(tx: Translator, args: Args, kwargs: Kwargs) -> VariableTracker
     return ConstantVariable(static_lookup(value.python_type(), "__call__") is not MISSING)
 
 
+def read_attribute(tx: Translator, value: VariableTracker, name: str) -> VariableTracker:
+    """``value.name``, where an object that surely lacks it raises AttributeError.
+
+    Raises:
+        PythonRaise: the AttributeError.
+        NoSuchAttribute: what Python would say is not known exactly.
+    """
+    try:
+        return value.get_attr(tx, name)
+    except NoSuchAttribute as error:
+        if isinstance(value, UserObjectVariable):
+            message = f"{value.kind.__name__!r} object has no attribute {name!r}"
+            if error.what == f"AttributeError: {message}":
+                value.guard_missing(tx, name)
+                raise PythonRaise(AttributeError, (message,)) from error
+        raise
+
+
 @models(getattr)
 def call_getattr(tx: Translator, args: Args, kwargs: Kwargs) -> VariableTracker:
     value, name, *default = expect("getattr", args, kwargs, 2, 3)
     if not isinstance(name, ConstantVariable) or not isinstance(name.value, str):
         raise GraphBreak("getattr() with a name not known at capture")
+    if not default:
+        return read_attribute(tx, value, name.value)
     try:
-        return value.get_attr(tx, name.value)
+        return read_attribute(tx, value, name.value)
     except NoSuchAttribute:
-        if not default:
-            raise
         guard_missing(tx, value, name.value)
-        return default[0]
+    except PythonRaise as error:
+        if not issubclass(error.kind, AttributeError):
+            raise
+    return default[0]
 
 
 def guard_missing(tx: Translator, value: VariableTracker, name: str) -> None:
@@ -157,6 +178,10 @@ def call_hasattr(tx: Translator, args: Args, kwargs: Kwargs) -> VariableTracker:
         value.get_attr(tx, name.value)
     except NoSuchAttribute:
         guard_missing(tx, value, name.value)
+        return ConstantVariable(False)
+    except PythonRaise as error:
+        if not issubclass(error.kind, AttributeError):
+            raise
         return ConstantVariable(False)
     return ConstantVariable(True)
 

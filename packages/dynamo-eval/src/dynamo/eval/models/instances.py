@@ -10,6 +10,7 @@ import torch
 
 from dynamo.eval.errors import GraphBreak
 from dynamo.eval.models.builtin_calls import Args, Kwargs, expect
+from dynamo.eval.models.exceptions import make_exception
 from dynamo.eval.variables.base import Translator, VariableTracker, realize
 from dynamo.eval.variables.binding import bound_attribute
 from dynamo.eval.variables.calls import models
@@ -36,6 +37,8 @@ def call_class(tx: Translator, args: Args, kwargs: Kwargs) -> VariableTracker:
     if not isinstance(kind, ClassVariable):
         raise GraphBreak(f"making an object of {kind.describe()}")
     cls = kind.value
+    if issubclass(cls, BaseException):
+        return make_exception(tx, kind, args[1:], kwargs)
     _refuse_unknown_layout(cls)
     new = static_lookup(cls, "__new__")
     source = ClassAttrSource(kind.own_source(), "__new__")

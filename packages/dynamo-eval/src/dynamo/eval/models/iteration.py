@@ -1,8 +1,9 @@
 """iter, next, zip, enumerate, map, filter, reversed, sorted, sum, min, max, any, all."""
 
 import functools
+from collections.abc import Iterator
 
-from dynamo.eval.errors import GraphBreak
+from dynamo.eval.errors import GraphBreak, PythonRaise
 from dynamo.eval.models import operators
 from dynamo.eval.models.builtin_calls import Args, Kwargs, expect
 from dynamo.eval.variables.base import Translator, VariableTracker, realize
@@ -11,6 +12,7 @@ from dynamo.eval.variables.constant import ConstantVariable, fold
 from dynamo.eval.variables.iterator import (
     ComputedIteratorVariable,
     IteratorVariable,
+    SequenceIteratorVariable,
     StopSymbolicIteration,
     iterator_of,
 )
@@ -35,7 +37,8 @@ def call_next(tx: Translator, args: Args, kwargs: Kwargs) -> VariableTracker:
     except StopSymbolicIteration as stop:
         if default:
             return default[0]
-        raise GraphBreak("StopIteration") from stop
+        arguments = () if stop.value is None else (stop.value,)
+        raise PythonRaise(StopIteration, arguments) from stop
 
 
 @models(enumerate)
@@ -131,16 +134,40 @@ def call_sum(tx: Translator, args: Args, kwargs: Kwargs) -> VariableTracker:
         kwargs = {}
     value, *start = expect("sum", args, kwargs, 1, 2)
     total: VariableTracker = start[0] if start else ConstantVariable(0)
-    items = iterator_of(tx, value).unpack(tx)
-    if all(isinstance(item, ConstantVariable) for item in items) and isinstance(total, ConstantVariable):
-        return _fold_sum(items, total)
-    for item in items:
+    inner = iterator_of(tx, value)
+    literals: list[ConstantVariable] = []
+    for item in stepped(tx, inner):
+        if isinstance(item, ConstantVariable) and isinstance(total, ConstantVariable):
+            literals.append(item)
+            continue
+        total = _fold_sum(inner, literals, total)
+        literals.clear()
         total = operators.binary(tx, "+", total, item)
-    return total
+    return _fold_sum(inner, literals, total)
 
 
-def _fold_sum(items: list[VariableTracker], start: ConstantVariable) -> VariableTracker:
-    return fold(sum, [item.as_python_constant() for item in items], start.value)
+def _fold_sum(
+    inner: IteratorVariable, items: list[ConstantVariable], start: VariableTracker
+) -> VariableTracker:
+    if not items:
+        return start
+    try:
+        return fold(sum, [item.value for item in items], start.as_python_constant())
+    except PythonRaise as error:
+        if isinstance(inner, SequenceIteratorVariable):
+            raise
+        raise GraphBreak(f"sum() of {inner.describe()} that ends with {error.what}") from error
+
+
+def stepped(tx: Translator, inner: IteratorVariable) -> Iterator[VariableTracker]:
+    """The items of `inner`, each taken when it is asked for."""
+    tx.output.effects.count += 1  # what is taken from an iterator cannot be put back in place
+    while True:
+        try:
+            item = inner.next(tx)
+        except StopSymbolicIteration:
+            return
+        yield realize(item)
 
 
 @models(any)
@@ -179,31 +206,31 @@ def call_max(tx: Translator, args: Args, kwargs: Kwargs) -> VariableTracker:
 
 def _extreme(tx: Translator, symbol: str, args: Args, kwargs: Kwargs) -> VariableTracker:
     name = "min" if symbol == "<" else "max"
-    if not set(kwargs) <= {"key", "default"} or not args:
+    if not set(kwargs) <= {"key", "default"} or not args or (len(args) > 1 and "default" in kwargs):
         raise GraphBreak(f"{name}() with these arguments")
-    items = iterator_of(tx, args[0]).unpack(tx) if len(args) == 1 else [realize(arg) for arg in args]
-    if not items:
-        if "default" in kwargs:
-            return realize(kwargs["default"])
-        raise GraphBreak(f"ValueError: {name}() of an empty sequence")
-    if any(isinstance(item, TensorVariable) for item in items):
-        raise GraphBreak(f"{name}() of tensors", "use torch.minimum or torch.maximum")
-    key = kwargs.get("key")
-    keys = [realize(key).call(tx, [item], {}) for item in items] if key is not None else items
-    best = 0
-    for i in range(1, len(items)):
-        if operators.compare(tx, symbol, keys[i], keys[best]).truth(tx):
-            best = i
-    return items[best]
+    items = stepped(tx, iterator_of(tx, args[0])) if len(args) == 1 else map(realize, args)
+    key = realize(kwargs["key"]) if "key" in kwargs else ConstantVariable(None)
+    plain = isinstance(key, ConstantVariable) and key.value is None
+    best: tuple[VariableTracker, VariableTracker] | None = None
+    for item in items:
+        if isinstance(item, TensorVariable):
+            raise GraphBreak(f"{name}() of tensors", "use torch.minimum or torch.maximum")
+        rank = item if plain else realize(key.call(tx, [item], {}))
+        if best is None or realize(operators.compare(tx, symbol, rank, best[1])).truth(tx):
+            best = item, rank
+    if best is not None:
+        return best[0]
+    if "default" in kwargs:
+        return realize(kwargs["default"])
+    raise GraphBreak(f"ValueError: {name}() of an empty sequence")
 
 
 @models(functools.reduce)
 def call_reduce(tx: Translator, args: Args, kwargs: Kwargs) -> VariableTracker:
     function, value, *start = expect("reduce", args, kwargs, 2, 3)
-    items = iterator_of(tx, value).unpack(tx)
-    if not start and not items:
+    total: VariableTracker | None = start[0] if start else None
+    for item in stepped(tx, iterator_of(tx, value)):
+        total = item if total is None else realize(function.call(tx, [total, item], {}))
+    if total is None:
         raise GraphBreak("TypeError: reduce() of an empty sequence")
-    total = start[0] if start else items.pop(0)
-    for item in items:
-        total = function.call(tx, [total, item], {})
     return total

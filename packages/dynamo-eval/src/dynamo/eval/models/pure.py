@@ -11,6 +11,7 @@ from dynamo.eval.errors import GraphBreak
 from dynamo.eval.variables.base import Translator, VariableTracker, constants, realize
 from dynamo.eval.variables.calls import models
 from dynamo.eval.variables.constant import ConstantVariable, fold
+from dynamo.eval.variables.exception import ExceptionVariable
 from dynamo.eval.variables.symbolic import SymbolicVariable
 from dynamo.eval.variables.tensor import TensorVariable
 
@@ -32,6 +33,9 @@ def pure_model(function: Callable[..., Any]) -> Callable[[Translator, Args, Kwar
     def model(tx: Translator, args: Args, kwargs: Kwargs) -> VariableTracker:
         if function in (int, operator.index) and len(args) == 1 and not kwargs and _varies(realize(args[0])):
             return realize(args[0])
+        first = realize(args[0]) if args else None
+        if function is str and len(args) == 1 and isinstance(first, ExceptionVariable):
+            return first.text(tx)
         known = constants(args, kwargs)
         if known is None:
             hint = ""

@@ -3,6 +3,7 @@
 import torch
 
 from dynamo.eval.bytecode import create
+from dynamo.eval.errors import Outlives
 from dynamo.eval.rebuild import runtime
 from dynamo.eval.rebuild.emitter import Emitter, Unrebuildable, rebuilds
 from dynamo.eval.rebuild.sources import load_source
@@ -18,6 +19,7 @@ from dynamo.eval.variables.dictionary import (
     DictViewVariable,
     SetVariable,
 )
+from dynamo.eval.variables.exception import ExceptionVariable
 from dynamo.eval.variables.function import MethodVariable, NestedFunctionVariable
 from dynamo.eval.variables.iterator import SequenceIteratorVariable
 from dynamo.eval.variables.lookup import builtin_layout
@@ -245,6 +247,35 @@ def rebuild_bound_builtin(emit: Emitter, var: BoundBuiltinVariable) -> None:
     emit.constant(var.method)
     emit.load(var.owner)
     emit.call(2)
+
+
+@rebuilds(ExceptionVariable)
+def rebuild_exception(emit: Emitter, var: ExceptionVariable) -> None:
+    """One that was not raised: it has no traceback yet."""
+    if var.raised_at is not None:
+        raise Outlives(f"{var.describe()} that was raised and is kept", var.raised_at)
+    if var.arguments is None or var.cause is not None or var.context is not None:
+        raise Unrebuildable(f"{var.describe()} whose arguments are not known")
+    assert var.class_var is not None
+    emit.callable(runtime.new_exception)
+    emit.load(var.class_var)
+    _items(emit, var.arguments)
+    emit.add(create.build_tuple(len(var.arguments)))
+    emit.call(2)
+    emit.keep(var)
+
+    def fill() -> None:
+        emit.callable(runtime.fill_object)
+        emit.load(var)
+        for name, value in var.fresh_attributes.items():
+            emit.constant(name)
+            emit.load(value)
+        emit.add(create.build_map(len(var.fresh_attributes)))
+        emit.call(2)
+        emit.add(create.pop_top())
+
+    if var.fresh_attributes:
+        emit.later.append(fill)
 
 
 @rebuilds(UserObjectVariable, NNModuleVariable)

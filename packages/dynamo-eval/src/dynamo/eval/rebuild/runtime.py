@@ -91,6 +91,13 @@ def grad_mode_context(mode: bool) -> Any:
     return torch.enable_grad() if mode else torch.no_grad()
 
 
+def new_exception(kind: type[BaseException], arguments: tuple[Any, ...]) -> BaseException:
+    """An exception with these ``args``, its ``__init__`` having run at capture."""
+    made: BaseException = kind.__new__(kind, *arguments)
+    made.args = arguments
+    return made
+
+
 def bind_method(function: Any, owner: Any) -> Any:
     """``function`` bound to ``owner``."""
     return types.MethodType(function, owner)

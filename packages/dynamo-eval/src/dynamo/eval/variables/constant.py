@@ -5,7 +5,7 @@ from typing import Any, Final, final
 
 import torch
 
-from dynamo.eval.errors import GraphBreak
+from dynamo.eval.errors import GraphBreak, raised_by_python
 from dynamo.eval.variables.base import Translator, VariableTracker, constants
 from dynamo.guards import Source
 
@@ -114,7 +114,7 @@ def fold(function: Any, *args: Any, **kwargs: Any) -> VariableTracker:
     try:
         result = function(*args, **kwargs)
     except Exception as error:
-        raise GraphBreak(f"{type(error).__name__}: {error}") from error
+        raise raised_by_python(error) from error
     return from_constant(result)
 
 

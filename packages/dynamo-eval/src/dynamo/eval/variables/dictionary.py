@@ -5,10 +5,10 @@ from collections.abc import Iterable
 from typing import Any, final
 
 from dynamo.eval.effects import ContentChange
-from dynamo.eval.errors import GraphBreak
+from dynamo.eval.errors import GraphBreak, PythonRaise
 from dynamo.eval.variables.base import NotConstant, Translator, VariableTracker, realize, realized
 from dynamo.eval.variables.constant import FRESH, ConstantVariable, from_constant
-from dynamo.eval.variables.iterator import KeyedIteratorVariable
+from dynamo.eval.variables.iterator import KeyedIteratorVariable, unpacked_whole
 from dynamo.eval.variables.sequence import BoundMethodVariable, TupleVariable
 from dynamo.guards import Source
 
@@ -84,7 +84,7 @@ class DictVariable(VariableTracker):
 
     def missing(self, tx: Translator, key: VariableTracker) -> VariableTracker:
         """``value[key]`` for a key that is not there."""
-        raise GraphBreak(f"KeyError: {key_of(key)!r}")
+        raise PythonRaise(KeyError, (key_of(key),))
 
     def contains(self, key: VariableTracker) -> bool:
         """``key in value``."""
@@ -95,7 +95,7 @@ class DictVariable(VariableTracker):
         known = key_of(key)
         if value is None:
             if known not in self.entries:
-                raise GraphBreak(f"KeyError: {known!r}")
+                raise PythonRaise(KeyError, (known,))
             del self.entries[known]
             self.removals += 1
         else:
@@ -158,7 +158,7 @@ class DictVariable(VariableTracker):
         known = key_of(key)
         if known not in self.entries:
             if default is None:
-                raise GraphBreak(f"KeyError: {known!r}")
+                raise PythonRaise(KeyError, (known,))
             return default
         value = realize(self.entries.pop(known)[1])
         self.removals += 1
@@ -194,7 +194,7 @@ class DictVariable(VariableTracker):
             pairs = list(other.entries.values())
         else:
             pairs = []
-            for item in other.unpack(tx):
+            for item in unpacked_whole(tx, other):
                 pair = item.unpack(tx)
                 if len(pair) != 2:
                     raise GraphBreak("dict.update() with items that are no pairs")
@@ -325,14 +325,14 @@ class SetVariable(VariableTracker):
             return ConstantVariable(None)
         if name in ("discard", "remove") and len(args) == 1 and self.kind is set:
             if name == "remove" and not self.contains(args[0]):
-                raise GraphBreak(f"KeyError: {key_of(args[0])!r}")
+                raise PythonRaise(KeyError, (key_of(args[0]),))
             if self.entries.pop(key_of(args[0]), None) is not None:
                 self.removals += 1
                 self.changed(tx)
             return ConstantVariable(None)
         if name == "update" and self.kind is set and not kwargs:
             for arg in args:
-                for item in realize(arg).unpack(tx):
+                for item in unpacked_whole(tx, arg):
                     self.entries.setdefault(key_of(item), item)
             self.changed(tx)
             return ConstantVariable(None)

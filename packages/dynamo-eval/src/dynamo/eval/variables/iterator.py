@@ -3,12 +3,20 @@
 from collections.abc import Callable, Iterable
 from typing import Any, final
 
-from dynamo.eval.errors import GraphBreak
+from dynamo.eval.errors import GraphBreak, PythonRaise
 from dynamo.eval.variables.base import Translator, VariableTracker, realize
 
 
 class StopSymbolicIteration(Exception):
-    """The iterator is exhausted."""
+    """The iterator is exhausted.
+
+    Attributes:
+        value: what a generator returned.
+    """
+
+    def __init__(self, value: VariableTracker | None = None) -> None:
+        super().__init__()
+        self.value = value
 
 
 class IteratorVariable(VariableTracker):
@@ -119,7 +127,24 @@ class ComputedIteratorVariable(IteratorVariable):
         return f"a {self.name} iterator"
 
     def next(self, tx: Translator) -> VariableTracker:
-        return self.compute(tx)
+        try:
+            return self.compute(tx)
+        except PythonRaise as error:
+            if issubclass(error.kind, StopIteration):  # a function that it called ends it
+                raise StopSymbolicIteration from error
+            raise
+
+
+def unpacked_whole(tx: Translator, var: VariableTracker) -> list[VariableTracker]:
+    """All items, for an operation of which an exception half-way would leave a part done.
+
+    Raises:
+        GraphBreak: the iteration raises.
+    """
+    try:
+        return realize(var).unpack(tx)
+    except PythonRaise as error:
+        raise GraphBreak(f"an iteration that ends with {error.what}") from error
 
 
 def iterator_of(tx: Translator, var: VariableTracker) -> IteratorVariable:

@@ -4,7 +4,7 @@ import types
 from typing import Any, Final, final
 
 from dynamo.eval.effects import AttributeWrite
-from dynamo.eval.errors import GraphBreak
+from dynamo.eval.errors import GraphBreak, PythonRaise
 from dynamo.eval.variables.base import Translator, VariableTracker, realize
 from dynamo.eval.variables.binding import bound_attribute
 from dynamo.eval.variables.classes import ClassVariable, written_on_class, written_value
@@ -138,7 +138,9 @@ class UserObjectVariable(VariableTracker):
             if hook in _PLAIN_GETATTRIBUTE:
                 return self.generic_get_attr(tx, name)
             return self.call_special(tx, "__getattribute__", [ConstantVariable(name)])
-        except NoSuchAttribute:
+        except (NoSuchAttribute, PythonRaise) as error:
+            if isinstance(error, PythonRaise) and not issubclass(error.kind, AttributeError):
+                raise
             if static_lookup(self.kind, "__getattr__") is MISSING:
                 raise
         return self.missing_attribute(tx, name)
@@ -344,8 +346,8 @@ class UserIteratorVariable(IteratorVariable):
     def next(self, tx: Translator) -> VariableTracker:
         try:
             return realize(self.owner.call_special(tx, "__next__", []))
-        except GraphBreak as error:
-            if error.what == "StopIteration":
+        except PythonRaise as error:
+            if issubclass(error.kind, StopIteration):
                 raise StopSymbolicIteration from error
             raise
 

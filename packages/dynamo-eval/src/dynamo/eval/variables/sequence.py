@@ -7,10 +7,10 @@ from typing import Any, ClassVar, Final, final
 import torch
 
 from dynamo.eval.effects import ContentChange
-from dynamo.eval.errors import GraphBreak
+from dynamo.eval.errors import GraphBreak, PythonRaise, raised_by_python
 from dynamo.eval.variables.base import Translator, VariableTracker, realize, realized
 from dynamo.eval.variables.constant import FRESH, ConstantVariable, fold, from_constant
-from dynamo.eval.variables.iterator import SequenceIteratorVariable
+from dynamo.eval.variables.iterator import SequenceIteratorVariable, unpacked_whole
 from dynamo.eval.variables.symbolic import SymbolicVariable, compute
 from dynamo.guards import Source
 
@@ -54,7 +54,10 @@ class SequenceVariable(VariableTracker):
         try:
             found = self.items[index]
         except IndexError as error:
-            raise GraphBreak(f"IndexError: {self.kind.__name__} index out of range") from error
+            message = (
+                "list index out of range" if isinstance(self, ListVariable) else "tuple index out of range"
+            )
+            raise PythonRaise(IndexError, (message,)) from error
         if isinstance(found, list):
             return self.sliced(found)
         return realize(found)
@@ -211,7 +214,7 @@ class ListVariable(SequenceVariable):
             else:
                 self.items[index] = value
         except (IndexError, ValueError) as error:
-            raise GraphBreak(f"{type(error).__name__}: {error}") from error
+            raise raised_by_python(error) from error
         self.changed(tx)
 
     def call_method(
@@ -266,7 +269,7 @@ def _append(tx: Translator, var: ListVariable, args: list[VariableTracker]) -> V
 
 def _extend(tx: Translator, var: ListVariable, args: list[VariableTracker]) -> VariableTracker:
     _expect("list.extend", args, 1)
-    var.items.extend(args[0].unpack(tx))
+    var.items.extend(unpacked_whole(tx, args[0]))
     return ConstantVariable(None)
 
 
@@ -279,7 +282,7 @@ def _insert(tx: Translator, var: ListVariable, args: list[VariableTracker]) -> V
 def _pop(tx: Translator, var: ListVariable, args: list[VariableTracker]) -> VariableTracker:
     index = index_of(args[0]) if args else -1
     if not -len(var.items) <= index < len(var.items):
-        raise GraphBreak("IndexError: pop from a list index out of range")
+        raise PythonRaise(IndexError, ("pop index out of range" if var.items else "pop from empty list",))
     return realize(var.items.pop(index))
 
 
@@ -299,7 +302,7 @@ def _remove(tx: Translator, var: ListVariable, args: list[VariableTracker]) -> V
     _expect("list.remove", args, 1)
     found = var._find(tx, realize(args[0]))
     if not found:
-        raise GraphBreak("ValueError: list.remove(x): x not in list")
+        raise PythonRaise(ValueError, ("list.remove(x): x not in list",))
     del var.items[found[0]]
     return ConstantVariable(None)
 

@@ -5,6 +5,7 @@ from dynamo.eval.bytecode.versions.select import FACTS
 from dynamo.eval.errors import GraphBreak
 from dynamo.eval.interpret.frame import SymbolicFrame
 from dynamo.eval.interpret.table import OpcodeTable
+from dynamo.eval.models.builtin_calls import read_attribute
 from dynamo.eval.models.super_calls import SuperVariable
 from dynamo.eval.variables.base import VariableTracker
 from dynamo.eval.variables.classes import ClassVariable
@@ -15,12 +16,12 @@ table = OpcodeTable()
 
 @table.op("LOAD_ATTR")
 def load_attr(frame: SymbolicFrame, inst: Instruction) -> None:
-    frame.push(frame.pop().get_attr(frame, str(inst.argval)))
+    frame.push(read_attribute(frame, frame.pop(), str(inst.argval)))
 
 
 @table.op("LOAD_METHOD")
 def load_method(frame: SymbolicFrame, inst: Instruction) -> None:
-    push_callable(frame, frame.pop().get_attr(frame, str(inst.argval)))
+    push_callable(frame, read_attribute(frame, frame.pop(), str(inst.argval)))
 
 
 def push_callable(frame: SymbolicFrame, function: VariableTracker) -> None:

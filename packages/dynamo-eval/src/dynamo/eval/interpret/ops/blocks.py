@@ -1,8 +1,4 @@
-"""`with` blocks, and the explained decision on exceptions, generators, coroutines and `match`.
-
-Handlers of exceptions are never entered at capture: whatever would raise is a break, and Python raises it in
-the frame itself, whose code keeps its exception table.
-"""
+"""`with` blocks, and the explained decision on exception groups, generators, coroutines and `match`."""
 
 from dynamo.eval.bytecode import Instruction
 from dynamo.eval.errors import GraphBreak
@@ -32,14 +28,8 @@ def before_with(frame: SymbolicFrame, inst: Instruction) -> None:
 
 
 _EXPLAINED = {
-    "PUSH_EXC_INFO": "an exception being handled",
-    "POP_EXCEPT": "an exception being handled",
-    "CHECK_EXC_MATCH": "an exception being handled",
     "CHECK_EG_MATCH": "an exception group being handled",
     "PREP_RERAISE_STAR": "an exception group being handled",
-    "RERAISE": "an exception raised again",
-    "RAISE_VARARGS": "a raise statement",
-    "WITH_EXCEPT_START": "an exception inside a with block",
     "CLEANUP_THROW": "an exception inside a generator",
     "RETURN_GENERATOR": "a generator",
     "YIELD_VALUE": "a generator",

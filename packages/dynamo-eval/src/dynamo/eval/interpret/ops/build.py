@@ -1,17 +1,23 @@
 """Containers and strings made by instructions, and taken apart."""
 
+from typing import Final
+
 from dynamo.eval.bytecode import Instruction
-from dynamo.eval.errors import GraphBreak
+from dynamo.eval.errors import GraphBreak, PythonRaise
 from dynamo.eval.interpret.frame import SymbolicFrame
 from dynamo.eval.interpret.table import OpcodeTable
 from dynamo.eval.variables.base import VariableTracker
 from dynamo.eval.variables.constant import ConstantVariable, fold, from_constant
 from dynamo.eval.variables.dictionary import DictVariable, SetVariable
-from dynamo.eval.variables.iterator import iterator_of
+from dynamo.eval.variables.exception import ExceptionVariable
+from dynamo.eval.variables.iterator import IteratorVariable, StopSymbolicIteration, iterator_of
+from dynamo.eval.variables.lookup import static_lookup
+from dynamo.eval.variables.objects import UserObjectVariable
 from dynamo.eval.variables.sequence import ListVariable, SliceVariable, TupleVariable
 from dynamo.eval.variables.symbolic import settled
 
 table = OpcodeTable()
+_PLAIN_FORMAT: Final = static_lookup(object, "__format__")
 
 
 @table.op("BUILD_TUPLE")
@@ -67,7 +73,10 @@ def known_text(var: VariableTracker) -> object:
 
 @table.op("FORMAT_SIMPLE")
 def format_simple(frame: SymbolicFrame, inst: Instruction) -> None:
-    frame.push(fold(format, known_text(frame.pop())))
+    value = frame.pop()
+    if isinstance(value, ExceptionVariable) and static_lookup(value.kind, "__format__") is _PLAIN_FORMAT:
+        value = value.text(frame)
+    frame.push(fold(format, known_text(value)))
 
 
 @table.op("FORMAT_WITH_SPEC")
@@ -79,7 +88,10 @@ def format_with_spec(frame: SymbolicFrame, inst: Instruction) -> None:
 @table.op("CONVERT_VALUE")
 def convert_value(frame: SymbolicFrame, inst: Instruction) -> None:
     function = (str, str, repr, ascii)[inst.arg or 0]
-    frame.push(fold(function, known_text(frame.pop())))
+    value = frame.pop()
+    if isinstance(value, ExceptionVariable) and function is str:
+        value = value.text(frame)
+    frame.push(fold(function, known_text(value)))
 
 
 @table.op("LIST_APPEND")
@@ -139,20 +151,39 @@ def list_to_tuple(frame: SymbolicFrame, inst: Instruction) -> None:
 
 @table.op("UNPACK_SEQUENCE")
 def unpack_sequence(frame: SymbolicFrame, inst: Instruction) -> None:
-    value = frame.pop()
-    items = value.unpack(frame)
-    if len(items) != inst.arg:
-        raise GraphBreak(f"ValueError: {inst.arg} values to unpack, {len(items)} found")
+    value, count = frame.pop(), inst.arg or 0
+    if isinstance(value, IteratorVariable | UserObjectVariable):
+        items = taken(frame, iterator_of(frame, value), count)
+    else:
+        items = value.unpack(frame)
+    if len(items) < count:
+        raise PythonRaise(ValueError, (f"not enough values to unpack (expected {count}, got {len(items)})",))
+    if len(items) > count:
+        raise PythonRaise(ValueError, (f"too many values to unpack (expected {count})",))
     for item in reversed(items):
         frame.push(item)
+
+
+def taken(frame: SymbolicFrame, iterator: IteratorVariable, count: int) -> list[VariableTracker]:
+    """The next `count` items, and one more if there is one, as unpacking takes no further."""
+    items: list[VariableTracker] = []
+    frame.output.effects.count += 1  # what is taken from an iterator cannot be put back in place
+    try:
+        while len(items) <= count:
+            items.append(iterator.next(frame))
+    except StopSymbolicIteration:
+        pass
+    return items
 
 
 @table.op("UNPACK_EX")
 def unpack_ex(frame: SymbolicFrame, inst: Instruction) -> None:
     before, after = (inst.arg or 0) & 255, (inst.arg or 0) >> 8
-    items = frame.pop().unpack(frame)
+    value = frame.pop()
+    items = value.unpack(frame)
     if len(items) < before + after:
-        raise GraphBreak("ValueError: not enough values to unpack")
+        text = f"not enough values to unpack (expected at least {before + after}, got {len(items)})"
+        raise PythonRaise(ValueError, (text,))
     end = len(items) - after
     parts: list[VariableTracker] = [*items[:before], ListVariable(items[before:end]), *items[end:]]
     for part in reversed(parts):

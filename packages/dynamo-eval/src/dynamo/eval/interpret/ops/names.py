@@ -2,7 +2,7 @@
 
 from dynamo.eval.bytecode import Instruction
 from dynamo.eval.effects import GlobalWrite
-from dynamo.eval.errors import GraphBreak
+from dynamo.eval.errors import GraphBreak, PythonRaise
 from dynamo.eval.interpret.frame import SymbolicFrame
 from dynamo.eval.interpret.table import OpcodeTable
 from dynamo.eval.variables.base import VariableTracker, realize
@@ -22,7 +22,7 @@ def load_fast(frame: SymbolicFrame, inst: Instruction) -> None:
         if name in frame.cells:  # 3.13 reads a cell itself with LOAD_FAST
             frame.push(frame.cells[name])
             return
-        raise GraphBreak(f"UnboundLocalError: {name!r}")
+        raise unbound_local(name)
     frame.push(var)
 
 
@@ -38,7 +38,13 @@ def store_fast(frame: SymbolicFrame, inst: Instruction) -> None:
 @table.op("DELETE_FAST")
 def delete_fast(frame: SymbolicFrame, inst: Instruction) -> None:
     if frame.locals.pop(str(inst.argval), None) is None:
-        raise GraphBreak(f"UnboundLocalError: {inst.argval!r}")
+        raise unbound_local(str(inst.argval))
+
+
+def unbound_local(name: str) -> PythonRaise:
+    """What reading or deleting a local that is not bound raises."""
+    text = f"cannot access local variable {name!r} where it is not associated with a value"
+    return PythonRaise(UnboundLocalError, (text,))
 
 
 @table.op("LOAD_FAST_AND_CLEAR")

@@ -3,10 +3,10 @@
 from types import CodeType
 
 from dynamo.eval.bytecode import Instruction
-from dynamo.eval.errors import GraphBreak
 from dynamo.eval.interpret.frame import SymbolicFrame
 from dynamo.eval.interpret.table import OpcodeTable
 from dynamo.eval.variables.base import VariableTracker
+from dynamo.eval.variables.classes import ClassVariable
 from dynamo.eval.variables.constant import OpaqueConstant, from_constant
 from dynamo.eval.variables.null import NULL
 
@@ -56,4 +56,4 @@ def return_value(frame: SymbolicFrame, inst: Instruction) -> None:
 
 @table.op("LOAD_ASSERTION_ERROR")
 def load_assertion_error(frame: SymbolicFrame, inst: Instruction) -> None:
-    raise GraphBreak("an assertion that fails")
+    frame.push(ClassVariable(AssertionError))
