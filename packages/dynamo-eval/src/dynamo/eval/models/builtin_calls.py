@@ -13,11 +13,12 @@ from dynamo.eval.variables.binding import BuiltinVariable
 from dynamo.eval.variables.calls import models
 from dynamo.eval.variables.classes import ClassVariable
 from dynamo.eval.variables.constant import ConstantVariable, fold
-from dynamo.eval.variables.dictionary import DictVariable, DictViewVariable, SetVariable
+from dynamo.eval.variables.dictionary import DictVariable, DictViewVariable
 from dynamo.eval.variables.function import FunctionVariable, MethodVariable
 from dynamo.eval.variables.lookup import MISSING, NoSuchAttribute, static_lookup
 from dynamo.eval.variables.objects import UserObjectVariable
 from dynamo.eval.variables.sequence import RangeVariable, SequenceVariable
+from dynamo.eval.variables.sets import SetVariable
 from dynamo.eval.variables.symbolic import settled
 from dynamo.eval.variables.tensor import TensorVariable, call_torch
 

@@ -11,7 +11,7 @@ from dynamo.eval.models.builtin_calls import Args, Kwargs, expect
 from dynamo.eval.variables.base import Translator, VariableTracker, constants, realize
 from dynamo.eval.variables.calls import models
 from dynamo.eval.variables.constant import ConstantVariable, fold
-from dynamo.eval.variables.dictionary import DefaultDictVariable, DictVariable, SetVariable
+from dynamo.eval.variables.dictionary import DefaultDictVariable, DictVariable
 from dynamo.eval.variables.iterator import iterator_of
 from dynamo.eval.variables.sequence import (
     ListVariable,
@@ -20,6 +20,7 @@ from dynamo.eval.variables.sequence import (
     SliceVariable,
     TupleVariable,
 )
+from dynamo.eval.variables.sets import SetVariable, set_of
 
 
 def _items(tx: Translator, args: Args) -> list[VariableTracker]:
@@ -41,12 +42,16 @@ def call_tuple(tx: Translator, args: Args, kwargs: Kwargs) -> VariableTracker:
 
 @models(set)
 def call_set(tx: Translator, args: Args, kwargs: Kwargs) -> VariableTracker:
-    return SetVariable(_items(tx, expect("set", args, kwargs, 0, 1)))
+    given = expect("set", args, kwargs, 0, 1)
+    return set_of(tx, given[0] if given else None, set)
 
 
 @models(frozenset)
 def call_frozenset(tx: Translator, args: Args, kwargs: Kwargs) -> VariableTracker:
-    return SetVariable(_items(tx, expect("frozenset", args, kwargs, 0, 1)), frozenset)
+    given = expect("frozenset", args, kwargs, 0, 1)
+    if given and isinstance(given[0], SetVariable) and given[0].kind is frozenset:
+        return given[0]
+    return set_of(tx, given[0] if given else None, frozenset)
 
 
 def _dict_model(kind: type) -> Callable[[Translator, Args, Kwargs], VariableTracker]:

@@ -16,7 +16,7 @@ from dynamo.eval.variables.binding import bound_attribute
 from dynamo.eval.variables.calls import models
 from dynamo.eval.variables.classes import ClassVariable
 from dynamo.eval.variables.constant import ConstantVariable, fold
-from dynamo.eval.variables.dictionary import DictVariable, SetVariable
+from dynamo.eval.variables.dictionary import DictVariable
 from dynamo.eval.variables.iterator import iterator_of
 from dynamo.eval.variables.lookup import (
     MISSING,
@@ -27,6 +27,7 @@ from dynamo.eval.variables.lookup import (
 from dynamo.eval.variables.module import NNModuleVariable
 from dynamo.eval.variables.objects import UserObjectVariable
 from dynamo.eval.variables.sequence import ListVariable, TupleVariable
+from dynamo.eval.variables.sets import SetVariable
 from dynamo.guards import ClassAttrSource
 
 

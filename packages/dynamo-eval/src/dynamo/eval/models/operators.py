@@ -1,17 +1,22 @@
 """Operators on variables: arithmetic, comparison, subscription, containment."""
 
 import operator
+import types
+from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any, Final
 
 import torch
 
 from dynamo.eval.errors import GraphBreak
-from dynamo.eval.variables.base import Translator, VariableTracker, constants, realize, realized
+from dynamo.eval.variables.base import Translator, VariableTracker, constants, realize
 from dynamo.eval.variables.classes import ClassVariable
 from dynamo.eval.variables.constant import ConstantVariable, fold
-from dynamo.eval.variables.dictionary import DictVariable, DictViewVariable, SetVariable
-from dynamo.eval.variables.lookup import NoSuchAttribute, static_lookup
+from dynamo.eval.variables.dictionary import DictVariable, DictViewVariable
+from dynamo.eval.variables.instance_dict import InstanceDictVariable
+from dynamo.eval.variables.iterator import IteratorVariable, iterator_of
+from dynamo.eval.variables.keys import prepare_key
+from dynamo.eval.variables.lookup import MISSING, static_lookup
 from dynamo.eval.variables.objects import UserObjectVariable
 from dynamo.eval.variables.sequence import (
     ListVariable,
@@ -20,6 +25,7 @@ from dynamo.eval.variables.sequence import (
     SizeVariable,
     TupleVariable,
 )
+from dynamo.eval.variables.sets import SetVariable, as_set
 from dynamo.eval.variables.symbolic import SymbolicVariable, compute, is_number, settled
 from dynamo.eval.variables.tensor import TensorVariable, call_torch
 
@@ -53,7 +59,7 @@ def binary(tx: Translator, symbol: str, left: VariableTracker, right: VariableTr
     function, name = BINARY[symbol]
     if isinstance(left, TensorVariable) or isinstance(right, TensorVariable):
         if isinstance(left, UserObjectVariable) or isinstance(right, UserObjectVariable):
-            raise GraphBreak(f"{left.describe()} {symbol} {right.describe()}")
+            return _with_tensor(tx, symbol, name, left, right)
         return call_torch(tx, "call_function", function, [left, right], {})
     if isinstance(left, ConstantVariable) and isinstance(right, ConstantVariable):
         return fold(function, left.value, right.value)
@@ -66,7 +72,9 @@ def binary(tx: Translator, symbol: str, left: VariableTracker, right: VariableTr
             result = rule(tx, symbol, left, right)
             if result is not None:
                 return result
-    if isinstance(left, UserObjectVariable) or isinstance(right, UserObjectVariable):
+    if isinstance(left, UserObjectVariable | ClassVariable) or isinstance(
+        right, UserObjectVariable | ClassVariable
+    ):
         return _binary_dunder(tx, symbol, name, left, right)
     if symbol == "*" and isinstance(right, SequenceVariable) and isinstance(left, ConstantVariable):
         return binary(tx, symbol, right, left)
@@ -80,27 +88,67 @@ def binary(tx: Translator, symbol: str, left: VariableTracker, right: VariableTr
 def _binary_dunder(
     tx: Translator, symbol: str, name: str, left: VariableTracker, right: VariableTracker
 ) -> VariableTracker:
-    if symbol.endswith("=") and isinstance(left, UserObjectVariable):
-        try:
-            return _not_refused(left.call_special(tx, f"__{name}__", [right]), symbol)
-        except NoSuchAttribute:
-            name = BINARY[symbol[:-1]][1]
+    """The methods that Python tries, in its order: in place, left, reflected; a subclass on the right goes first."""
+    tries: list[tuple[VariableTracker, str, VariableTracker]] = []
     if symbol.endswith("="):
+        tries.append((left, f"__{name}__", right))
         name = BINARY[symbol[:-1]][1]
+    straight, reflected = (left, f"__{name}__", right), (right, f"__r{name}__", left)
+    kinds = left.python_type(), right.python_type()
+    if kinds[1] is not kinds[0] and issubclass(kinds[1], kinds[0]):
+        tries += [reflected, straight]
+    elif kinds[1] is kinds[0]:
+        tries.append(straight)
+    else:
+        tries += [straight, reflected]
+    return _first_answer(tx, symbol, tries)
+
+
+def _with_tensor(
+    tx: Translator, symbol: str, name: str, left: VariableTracker, right: VariableTracker
+) -> VariableTracker:
+    """A tensor and an object that is none: the object's own method, which the tensor's refusal leads to."""
     if isinstance(left, UserObjectVariable):
-        if isinstance(right, UserObjectVariable) and right.kind is not left.kind:
-            raise GraphBreak(f"{left.describe()} {symbol} {right.describe()}, objects of two classes")
-        return _not_refused(left.call_special(tx, f"__{name}__", [right]), symbol)
-    assert isinstance(right, UserObjectVariable)
-    if not isinstance(left, ConstantVariable):
+        return _binary_dunder(tx, symbol, name, left, right)
+    if static_lookup(right.python_type(), "__torch_function__") is not MISSING or any(
+        static_lookup(right.python_type(), each) is not MISSING
+        for each in ("__array__", "__iter__", "__len__", "__index__", "__float__")
+    ):
         raise GraphBreak(f"{left.describe()} {symbol} {right.describe()}")
-    return _not_refused(right.call_special(tx, f"__r{name}__", [left]), symbol)
+    name = BINARY[symbol.removesuffix("=")][1]
+    return _first_answer(tx, symbol, [(right, f"__r{name}__", left)])
 
 
-def _not_refused(result: VariableTracker, symbol: str) -> VariableTracker:
-    if isinstance(result, ConstantVariable) and result.value is NotImplemented:
-        raise GraphBreak(f"an operand refused {symbol}")
-    return result
+def _first_answer(
+    tx: Translator, symbol: str, tries: list[tuple[VariableTracker, str, VariableTracker]]
+) -> VariableTracker:
+    """What the first method that does not refuse gives.
+
+    Raises:
+        GraphBreak: all refuse, so that Python will raise TypeError, or one is not known.
+    """
+    for owner, method, other in tries:
+        if static_lookup(owner.python_type(), method) in (MISSING, None):
+            continue
+        if isinstance(owner, UserObjectVariable | ClassVariable):
+            result = realize(owner.call_special(tx, method, [other]))
+        else:
+            result = _builtin_dunder(owner, method, other)
+        if not (isinstance(result, ConstantVariable) and result.value is NotImplemented):
+            return result
+    raise GraphBreak(f"TypeError: the operands refuse {symbol}")
+
+
+def _builtin_dunder(owner: VariableTracker, method: str, other: VariableTracker) -> VariableTracker:
+    """A method of a built-in class, given an object of a user class: it refuses, unless that is a kind of its own."""
+    kind = owner.python_type()
+    if isinstance(owner, TensorVariable | ClassVariable) or other.builtin_content() is not None:
+        raise GraphBreak(f"{method} of {owner.describe()} with {other.describe()}")
+    if kind in (int, float, complex, bool, str, bytes, tuple, list, dict, set, frozenset, type(None)):
+        if any(hasattr(other.python_type(), name) for name in ("__index__", "__iter__", "__float__")):
+            raise GraphBreak(f"{method} of {owner.describe()} with {other.describe()}")
+        return ConstantVariable(NotImplemented)
+    raise GraphBreak(f"{method} of {owner.describe()}")
 
 
 def _sequence_binary(
@@ -145,13 +193,38 @@ def _dict_binary(
     return None
 
 
+_SET_METHODS: Final = {
+    "|": "union", "&": "intersection", "-": "difference", "^": "symmetric_difference",
+    "|=": "update", "&=": "intersection_update", "-=": "difference_update", "^=": "symmetric_difference_update",
+}  # fmt: skip
+
+
 def _set_binary(
     tx: Translator, symbol: str, left: VariableTracker, right: VariableTracker
 ) -> VariableTracker | None:
     assert isinstance(left, SetVariable)
-    if symbol in ("|", "&", "-", "^") and isinstance(right, SetVariable):
-        return fold(BINARY[symbol][0], left.as_python_constant(), right.as_python_constant())
-    return None
+    name = _SET_METHODS.get(symbol)
+    keys = isinstance(right, DictViewVariable) and right.part != "values"
+    if name is None or not (isinstance(right, SetVariable) or keys):
+        return None
+    if symbol.endswith("="):
+        if left.kind is frozenset:
+            name = _SET_METHODS[symbol[:-1]]
+        else:
+            left.call_method(tx, name, [right], {})
+            return left
+    return left.call_method(tx, name, [right], {})
+
+
+def _view_binary(
+    tx: Translator, symbol: str, left: VariableTracker, right: VariableTracker
+) -> VariableTracker | None:
+    """``keys() & …``: a set, made from the items of the view in order."""
+    assert isinstance(left, DictViewVariable)
+    name = _SET_METHODS.get(symbol.removesuffix("="))
+    if name is None or left.part == "values":
+        return None
+    return as_set(tx, left).call_method(tx, name, [right], {})
 
 
 _BinaryRule = Callable[[Translator, str, VariableTracker, VariableTracker], VariableTracker | None]
@@ -159,6 +232,7 @@ _BINARY_RULES: Final[tuple[tuple[type[VariableTracker], _BinaryRule], ...]] = (
     (SequenceVariable, _sequence_binary),
     (DictVariable, _dict_binary),
     (SetVariable, _set_binary),
+    (DictViewVariable, _view_binary),
 )
 
 
@@ -191,52 +265,133 @@ def compare(tx: Translator, symbol: str, left: VariableTracker, right: VariableT
         if isinstance(other, ConstantVariable) and symbol in ("==", "!="):
             return ConstantVariable(symbol == "!=")
         raise GraphBreak(f"{left.describe()} {symbol} {right.describe()}")
-    if isinstance(left, UserObjectVariable):
-        try:
-            return _not_refused(left.call_special(tx, f"__{name}__", [right]), symbol)
-        except NoSuchAttribute:
-            pass
-        except GraphBreak:
-            if symbol not in ("==", "!=") or not _has_default_equality(left):
-                raise
-        if symbol in ("==", "!=") and isinstance(right, ConstantVariable | UserObjectVariable):
-            if isinstance(right, ConstantVariable) or _has_default_equality(right):
-                return ConstantVariable((left is right) == (symbol == "=="))
-    if (
-        isinstance(right, UserObjectVariable)
-        and isinstance(left, ConstantVariable)
-        and symbol in ("==", "!=")
-    ):
-        if _has_default_equality(right):
-            return ConstantVariable(symbol == "!=")
+    if isinstance(left, UserObjectVariable) or isinstance(right, UserObjectVariable):
+        return _compare_objects(tx, symbol, left, right)
     varying = compute(tx, function, [left, right])
     if varying is not None:
         return varying
-    if symbol in ("==", "!=") and isinstance(left, SequenceVariable) and isinstance(right, SequenceVariable):
-        equal = _equal_numbers(tx, left, right)
-        if equal is not None:
-            return ConstantVariable(equal == (symbol == "=="))
+    for kind, rule in _COMPARE_RULES:
+        if isinstance(left, kind) and isinstance(right, kind):
+            answer = rule(tx, symbol, left, right)
+            if answer is not None:
+                return ConstantVariable(answer)
     known = constants([left, right], {})
-    if known is None:
-        raise GraphBreak(f"{left.describe()} {symbol} {right.describe()}")
-    return fold(function, *known[0])
+    if known is not None:
+        return fold(function, *known[0])
+    if symbol in ("==", "!=") and _never_equal(left, right):
+        return ConstantVariable(symbol == "!=")
+    if symbol in ("==", "!=") and left.hashed_by_identity and right.hashed_by_identity:
+        return ConstantVariable(identical(tx, left, right) == (symbol == "=="))
+    raise GraphBreak(f"{left.describe()} {symbol} {right.describe()}")
 
 
-def _equal_numbers(tx: Translator, left: SequenceVariable, right: SequenceVariable) -> bool | None:
-    """Whether two sequences of numbers, some of which vary, are equal; None for any other two sequences."""
-    pairs = list(zip(realized(left.items), realized(right.items), strict=False))
-    both = [each for pair in pairs for each in pair]
-    if not any(isinstance(each, SymbolicVariable) for each in both) or not all(map(is_number, both)):
+def _compare_objects(
+    tx: Translator, symbol: str, left: VariableTracker, right: VariableTracker
+) -> VariableTracker:
+    """Rich comparison with a user object: the methods of both sides, then identity for ``==`` and ``!=``."""
+    _, name, mirrored = COMPARE[symbol]
+    straight, reflected = (left, f"__{name}__", right), (right, f"__{mirrored}__", left)
+    kinds = left.python_type(), right.python_type()
+    first = kinds[1] is not kinds[0] and issubclass(kinds[1], kinds[0])
+    tries = [reflected, straight] if first else [straight, reflected]
+    if symbol not in ("==", "!="):
+        return _first_answer(tx, symbol, tries)
+    for owner, method, other in tries:
+        result = _equality(tx, owner, method, other)
+        if not (isinstance(result, ConstantVariable) and result.value is NotImplemented):
+            return result
+    return ConstantVariable(identical(tx, left, right) == (symbol == "=="))
+
+
+def _equality(tx: Translator, owner: VariableTracker, method: str, other: VariableTracker) -> VariableTracker:
+    """``owner.__eq__(other)`` or ``owner.__ne__(other)``, with what `object` makes of them."""
+    refused = ConstantVariable(NotImplemented)
+    if not isinstance(owner, UserObjectVariable):
+        return _builtin_dunder(owner, method, other)
+    if static_lookup(owner.kind, method) is not static_lookup(object, method):
+        content = other.builtin_content() if isinstance(other, UserObjectVariable) else other
+        found = static_lookup(owner.kind, method)
+        if owner.content is not None and content is not None and not isinstance(found, types.FunctionType):
+            return compare(tx, "==" if method == "__eq__" else "!=", owner.content, content)
+        return realize(owner.call_special(tx, method, [other]))
+    if method == "__eq__":
+        return ConstantVariable(True) if owner is other else refused
+    answer = _equality(tx, owner, "__eq__", other)
+    if isinstance(answer, ConstantVariable) and answer.value is NotImplemented:
+        return answer
+    return ConstantVariable(not answer.truth(tx))
+
+
+def equal(tx: Translator, left: VariableTracker, right: VariableTracker) -> bool:
+    """``left is right or left == right``, as containers compare their items."""
+    left, right = realize(left), realize(right)
+    if left is right:
+        return True
+    return realize(compare(tx, "==", left, right)).truth(tx)
+
+
+_FAMILIES: Final[tuple[tuple[type, ...], ...]] = (
+    (int, float, complex), (str,), (bytes,), (list,), (tuple,), (dict,), (set, frozenset), (range,), (type(None),),
+)  # fmt: skip
+
+
+def _never_equal(left: VariableTracker, right: VariableTracker) -> bool:
+    """Whether two values of built-in classes cannot be equal, for their classes never are."""
+    families = []
+    for var in (left, right):
+        kind = var.python_type()
+        if type(var) not in (ConstantVariable, SizeVariable) and kind not in (
+            list,
+            tuple,
+            dict,
+            set,
+            frozenset,
+        ):
+            return False
+        families.append(next((family for family in _FAMILIES if issubclass(kind, family)), None))
+    return None not in families and families[0] is not families[1]
+
+
+def _compare_sequences(
+    tx: Translator, symbol: str, left: VariableTracker, right: VariableTracker
+) -> bool | None:
+    """Item by item, as lists and tuples do: the first pair that is not equal decides."""
+    assert isinstance(left, SequenceVariable) and isinstance(right, SequenceVariable)
+    if not _same_family(left, right):
         return None
-    if isinstance(left, ListVariable) != isinstance(right, ListVariable) or len(left.items) != len(
-        right.items
-    ):
-        return False
-    return all(compare(tx, "==", first, second).truth(tx) for first, second in pairs)
+    if symbol in ("==", "!=") and len(left.items) != len(right.items):
+        return symbol == "!="
+    for one, other in zip(left.items, right.items, strict=False):
+        if not equal(tx, one, other):
+            if symbol in ("==", "!="):
+                return symbol == "!="
+            return realize(compare(tx, symbol, one, other)).truth(tx)
+    return bool(COMPARE[symbol][0](len(left.items), len(right.items)))
 
 
-def _has_default_equality(var: UserObjectVariable) -> bool:
-    return all(static_lookup(var.kind, name) is static_lookup(object, name) for name in ("__eq__", "__ne__"))
+def _compare_dicts(tx: Translator, symbol: str, left: VariableTracker, right: VariableTracker) -> bool | None:
+    assert isinstance(left, DictVariable) and isinstance(right, DictVariable)
+    if symbol not in ("==", "!="):
+        return None
+    if left.kind is OrderedDict and right.kind is OrderedDict and list(left.entries) != list(right.entries):
+        return symbol == "!="
+    same = left.entries.keys() == right.entries.keys() and all(
+        equal(tx, value, right.entries[key][1]) for key, (_, value) in left.entries.items()
+    )
+    return same == (symbol == "==")
+
+
+def _compare_sets(tx: Translator, symbol: str, left: VariableTracker, right: VariableTracker) -> bool | None:
+    assert isinstance(left, SetVariable) and isinstance(right, SetVariable)
+    return bool(COMPARE[symbol][0](left.entries.keys(), right.entries.keys()))
+
+
+_CompareRule = Callable[[Translator, str, VariableTracker, VariableTracker], bool | None]
+_COMPARE_RULES: Final[tuple[tuple[type[VariableTracker], _CompareRule], ...]] = (
+    (SequenceVariable, _compare_sequences),
+    (DictVariable, _compare_dicts),
+    (SetVariable, _compare_sets),
+)
 
 
 def identical(tx: Translator, left: VariableTracker, right: VariableTracker) -> bool:
@@ -274,22 +429,31 @@ def contains(tx: Translator, container: VariableTracker, item: VariableTracker) 
     """``item in container``."""
     container, item = realize(container), settled(item)
     if isinstance(container, DictVariable | SetVariable):
+        prepare_key(tx, item)
         return ConstantVariable(container.contains(item))
+    if isinstance(container, InstanceDictVariable):
+        return ConstantVariable(container.contains(tx, item))
     if isinstance(container, DictViewVariable) and container.part == "keys":
+        prepare_key(tx, item)
         return ConstantVariable(container.owner.contains(item))
     if isinstance(container, ConstantVariable) and isinstance(item, ConstantVariable):
         return fold(operator.contains, container.value, item.value)
-    if isinstance(container, SequenceVariable | RangeVariable):
-        if isinstance(container, SequenceVariable) and isinstance(item, ConstantVariable):
-            if item.value is None:
-                return ConstantVariable(any(identical(tx, each, item) for each in container.items))
+    if isinstance(container, SequenceVariable):
+        return ConstantVariable(any(equal(tx, each, item) for each in container.items))
+    if isinstance(container, RangeVariable):
         known = constants([container, item], {})
         if known is not None:
             return fold(operator.contains, *known[0])
+    if isinstance(container, DictViewVariable | IteratorVariable):
+        return ConstantVariable(any(equal(tx, each, item) for each in iterator_of(tx, container).unpack(tx)))
     if isinstance(container, TensorVariable):
         return call_torch(tx, "call_method", "__contains__", [container, item], {})
-    if isinstance(container, UserObjectVariable):
-        return ConstantVariable(container.call_special(tx, "__contains__", [item]).truth(tx))
+    if isinstance(container, UserObjectVariable | ClassVariable):
+        if static_lookup(container.python_type(), "__contains__") is MISSING:
+            return ConstantVariable(
+                any(equal(tx, each, item) for each in iterator_of(tx, container).unpack(tx))
+            )
+        return ConstantVariable(realize(container.call_special(tx, "__contains__", [item])).truth(tx))
     raise GraphBreak(f"{item.describe()} in {container.describe()}")
 
 
@@ -298,14 +462,26 @@ def get_item(tx: Translator, container: VariableTracker, key: VariableTracker) -
     container, key = realize(container), realize(key)
     if isinstance(container, TensorVariable):
         return call_torch(tx, "call_function", operator.getitem, [container, key], {})
-    if isinstance(container, SequenceVariable | DictVariable | RangeVariable):
+    if isinstance(container, SequenceVariable | DictVariable | RangeVariable | InstanceDictVariable):
         return container.item(tx, key)
+    if isinstance(container, ClassVariable):
+        return _class_item(tx, container, key)
     if isinstance(container, ConstantVariable):
         known = constants([key], {})
         if known is not None:
             return fold(operator.getitem, container.value, known[0][0])
     if isinstance(container, UserObjectVariable):
         return container.call_special(tx, "__getitem__", [key])
+    raise GraphBreak(f"{container.describe()}[…]")
+
+
+def _class_item(tx: Translator, container: ClassVariable, key: VariableTracker) -> VariableTracker:
+    """``Class[key]``: the metaclass's ``__getitem__``, else ``__class_getitem__``."""
+    if static_lookup(type(container.value), "__getitem__") is not MISSING:
+        return container.call_special(tx, "__getitem__", [key])
+    found = static_lookup(container.value, "__class_getitem__")
+    if isinstance(found, classmethod) and isinstance(found.__func__, types.FunctionType):
+        return container.get_attr(tx, "__class_getitem__").call(tx, [key], {})
     raise GraphBreak(f"{container.describe()}[…]")
 
 
@@ -319,7 +495,7 @@ def set_item(
             call_torch(tx, "call_function", operator.setitem, [container, key, value], {})
             return
         raise GraphBreak(f"storing {value.describe()} into a tensor")
-    if isinstance(container, ListVariable | DictVariable):
+    if isinstance(container, ListVariable | DictVariable | InstanceDictVariable):
         container.set_item(tx, key, value)
         return
     if isinstance(container, UserObjectVariable):

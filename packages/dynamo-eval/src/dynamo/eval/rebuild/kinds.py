@@ -17,7 +17,6 @@ from dynamo.eval.variables.dictionary import (
     DefaultDictVariable,
     DictVariable,
     DictViewVariable,
-    SetVariable,
 )
 from dynamo.eval.variables.exception import ExceptionVariable
 from dynamo.eval.variables.function import MethodVariable, NestedFunctionVariable
@@ -35,6 +34,7 @@ from dynamo.eval.variables.sequence import (
     SliceVariable,
     TupleVariable,
 )
+from dynamo.eval.variables.sets import SetVariable
 from dynamo.eval.variables.symbolic import SymbolicVariable
 from dynamo.eval.variables.tensor import StructSequenceVariable, TensorMethodVariable, TensorVariable
 from dynamo.eval.variables.torch_function import TorchVariable

@@ -14,10 +14,11 @@ from dynamo.eval.rebuild import runtime
 from dynamo.eval.rebuild.emitter import Emitter, Unrebuildable
 from dynamo.eval.variables.base import VariableTracker
 from dynamo.eval.variables.cell import CellVariable
-from dynamo.eval.variables.dictionary import DictVariable, SetVariable
+from dynamo.eval.variables.dictionary import DictVariable
 from dynamo.eval.variables.lookup import is_data_descriptor, static_lookup
 from dynamo.eval.variables.objects import UserObjectVariable
 from dynamo.eval.variables.sequence import ListVariable
+from dynamo.eval.variables.sets import SetVariable
 
 
 def replay_effects(emit: Emitter, namespace: dict[str, Any], *, every_cell: bool) -> None:

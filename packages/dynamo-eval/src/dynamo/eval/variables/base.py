@@ -39,12 +39,19 @@ class VariableTracker:
     Attributes:
         source: how to reach the value at a later call, or None if the frame made it.
         mutable: whether its identity matters, so that rebuilding it twice would be wrong.
+        key: what stands for it in hash tables, where `dynamo.eval.variables.keys` found that out.
     """
 
     mutable: ClassVar[bool] = False
 
     def __init__(self, source: Source | None = None) -> None:
         self.source = source
+        self.key: object | None = None
+
+    @property
+    def hashed_by_identity(self) -> bool:
+        """Whether a dict tells the value from others by its identity alone."""
+        return False
 
     def python_type(self) -> type:
         """The exact type of the value."""

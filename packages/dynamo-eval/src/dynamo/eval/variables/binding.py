@@ -43,14 +43,15 @@ class BuiltinVariable(KnownCallableVariable):
         """``dict.get(owner, …)``: the built-in method itself, whatever the class of the owner overrides."""
         owner = realize(args[0])
         method: Any = self.value
+        name: str = method.__name__
         if not issubclass(owner.python_type(), method.__objclass__):
             raise GraphBreak(f"TypeError: {self.describe()} of {owner.describe()}")
         content = owner.builtin_content()
         if content is None or method.__objclass__ is object:
             raise GraphBreak(f"calling {self.describe()} of {owner.describe()}")
-        if static_lookup(content.python_type(), method.__name__) is not method:
+        if static_lookup(content.python_type(), name) is not self.value:
             raise GraphBreak(f"calling {self.describe()} of {owner.describe()}")
-        return content.call_method(tx, method.__name__, args[1:], kwargs)
+        return content.call_method(tx, name, args[1:], kwargs)
 
 
 @final

@@ -1,32 +1,20 @@
-"""Dicts and sets with keys known at capture."""
+"""Dicts with keys known at capture, and their views."""
 
 from collections import OrderedDict, defaultdict
 from collections.abc import Iterable
-from typing import Any, final
+from typing import Any, Final, final
 
 from dynamo.eval.effects import ContentChange
 from dynamo.eval.errors import GraphBreak, PythonRaise
-from dynamo.eval.variables.base import NotConstant, Translator, VariableTracker, realize, realized
+from dynamo.eval.variables.base import NotConstant, Translator, VariableTracker, realize
 from dynamo.eval.variables.constant import FRESH, ConstantVariable, from_constant
 from dynamo.eval.variables.iterator import KeyedIteratorVariable, unpacked_whole
+from dynamo.eval.variables.keys import key_of, prepare_key
+from dynamo.eval.variables.lookup import static_lookup
 from dynamo.eval.variables.sequence import BoundMethodVariable, TupleVariable
 from dynamo.guards import Source
 
 Entry = tuple[VariableTracker, VariableTracker]
-
-
-def key_of(var: VariableTracker) -> Any:
-    """The hashable Python value of a key.
-
-    Raises:
-        GraphBreak: hash or equality of the key is not known at capture.
-    """
-    try:
-        value = realize(var).as_python_constant()
-        hash(value)
-    except (NotConstant, TypeError) as error:
-        raise GraphBreak(f"{var.describe()} as a key") from error
-    return value
 
 
 class DictVariable(VariableTracker):
@@ -77,6 +65,7 @@ class DictVariable(VariableTracker):
 
     def item(self, tx: Translator, key: VariableTracker) -> VariableTracker:
         """``value[key]``."""
+        prepare_key(tx, key)
         entry = self.entries.get(key_of(key))
         if entry is None:
             return self.missing(tx, key)
@@ -92,6 +81,7 @@ class DictVariable(VariableTracker):
 
     def set_item(self, tx: Translator, key: VariableTracker, value: VariableTracker | None) -> None:
         """``value[key] = …``, or ``del value[key]`` for None."""
+        prepare_key(tx, key)
         known = key_of(key)
         if value is None:
             if known not in self.entries:
@@ -114,6 +104,8 @@ class DictVariable(VariableTracker):
         method = getattr(self, f"_do_{name.strip('_')}", None)
         if method is None or (kwargs and name not in ("update",)):
             raise GraphBreak(f"{self.kind.__name__}.{name}()")
+        if args and name in _KEYED:
+            prepare_key(tx, args[0])
         try:
             return method(tx, *args, **kwargs)  # type: ignore[no-any-return]  # every _do_ method returns one
         except TypeError as error:
@@ -172,6 +164,44 @@ class DictVariable(VariableTracker):
             self.set_item(tx, key, default or ConstantVariable(None))
         return realize(self.entries[key_of(key)][1])
 
+    def _do_popitem(self, tx: Translator, last: VariableTracker | None = None) -> VariableTracker:
+        at_end = last is None or realize(last).truth(tx)
+        if not self.entries or (not at_end and self.kind is not OrderedDict):
+            raise PythonRaise(KeyError, ("popitem(): dictionary is empty",))
+        known = next(reversed(self.entries) if at_end else iter(self.entries))
+        key, value = self.entries.pop(known)
+        self.removals += 1
+        self.changed(tx)
+        return TupleVariable([key, realize(value)])
+
+    def _do_move_to_end(
+        self, tx: Translator, key: VariableTracker, last: VariableTracker | None = None
+    ) -> VariableTracker:
+        known = key_of(key)
+        if self.kind is not OrderedDict or known not in self.entries:
+            raise GraphBreak(f"KeyError: {known!r}")
+        entry = self.entries.pop(known)
+        if last is None or realize(last).truth(tx):
+            self.entries[known] = entry
+        else:
+            rest = list(self.entries.items())
+            self.entries.clear()
+            self.entries.update([(known, entry), *rest])
+        self.removals += 1
+        self.changed(tx)
+        return ConstantVariable(None)
+
+    def _do_iter(self, tx: Translator) -> VariableTracker:
+        return self.iterate(tx)
+
+    def _do_reversed(self, tx: Translator) -> VariableTracker:
+        keys = list(reversed(self.entries))
+        return KeyedIteratorVariable(self, keys, self.layout, lambda key: self.entries[key][0])
+
+    def _do_delitem(self, tx: Translator, key: VariableTracker) -> VariableTracker:
+        self.set_item(tx, key, None)
+        return ConstantVariable(None)
+
     def _do_clear(self, tx: Translator) -> VariableTracker:
         self.entries.clear()
         self.removals += 1
@@ -192,6 +222,11 @@ class DictVariable(VariableTracker):
         other = realize(other)
         if isinstance(other, DictVariable):
             pairs = list(other.entries.values())
+        elif isinstance(other.builtin_content(), DictVariable) and _is_plain_mapping(other.python_type()):
+            pairs = list(other.builtin_content().entries.values())  # type: ignore[union-attr]  # seen just before
+        elif callable(getattr(other.python_type(), "keys", None)):
+            names = realize(other.call_method(tx, "keys", [], {})).unpack(tx)
+            pairs = [(name, other.call_method(tx, "__getitem__", [name], {})) for name in names]
         else:
             pairs = []
             for item in unpacked_whole(tx, other):
@@ -201,6 +236,16 @@ class DictVariable(VariableTracker):
                 pairs.append((pair[0], pair[1]))
         for key, value in pairs:
             self.set_item(tx, key, value)
+
+
+def _is_plain_mapping(kind: type) -> bool:
+    """Whether ``dict.update`` takes the entries of a subclass of dict as they are."""
+    return static_lookup(kind, "__iter__") is static_lookup(dict, "__iter__") and static_lookup(
+        kind, "keys"
+    ) is static_lookup(dict, "keys")
+
+
+_KEYED: Final = frozenset("get __contains__ pop setdefault move_to_end".split())
 
 
 @final
@@ -258,91 +303,22 @@ class DictViewVariable(VariableTracker):
     def call_method(
         self, tx: Translator, name: str, args: list[VariableTracker], kwargs: dict[str, VariableTracker]
     ) -> VariableTracker:
-        if name == "__len__":
+        if name == "__len__" and not args:
             return ConstantVariable(len(self.owner.entries))
+        if name == "__iter__" and not args:
+            return self.iterate(tx)
+        if name == "__reversed__" and not args:
+            keys = list(reversed(self.owner.entries))
+            return KeyedIteratorVariable(self, keys, self.owner.layout, self._item)
+        if name == "__contains__" and len(args) == 1 and self.part == "keys":
+            prepare_key(tx, args[0])
+            return ConstantVariable(self.owner.contains(args[0]))
         raise GraphBreak(f"{self.describe()}.{name}()")
 
-
-@final
-class SetVariable(VariableTracker):
-    """A set or frozenset of keys known at capture."""
-
-    mutable = True
-
-    def __init__(
-        self, items: Iterable[VariableTracker], kind: type = set, source: Source | None = None
-    ) -> None:
-        super().__init__(source)
-        self.entries = {key_of(item): item for item in items}
-        self.kind = kind
-        self.removals = 0
-
-    def layout(self) -> tuple[int, int]:
-        """Another value after any key came or went."""
-        return len(self.entries), self.removals
-
-    def builtin_content(self) -> VariableTracker | None:
-        return self
-
-    def python_type(self) -> type:
-        return self.kind
-
-    def as_python_constant(self) -> Any:
-        return self.kind(self.entries)
-
-    def truth(self, tx: Translator) -> bool:
-        return bool(self.entries)
-
-    def contains(self, key: VariableTracker) -> bool:
-        """``key in value``."""
-        return key_of(key) in self.entries
-
-    def unpack(self, tx: Translator) -> list[VariableTracker]:
-        if len(self.entries) > 1:
-            raise GraphBreak("iterating over a set, whose order is not known at capture")
-        return realized(list(self.entries.values()))
-
-    def iterate(self, tx: Translator) -> VariableTracker:
-        self.unpack(tx)  # refuses a set whose order is not known
-        return KeyedIteratorVariable(self, self.entries, self.layout, self.entries.__getitem__)
-
-    def changed(self, tx: Translator) -> None:
-        """Note that the contents differ from what the outside sees."""
-        if self.source is not None:
-            tx.output.effects.note(ContentChange(self))
-
     def get_attr(self, tx: Translator, name: str) -> VariableTracker:
-        if callable(getattr(self.kind, name, None)):
+        if callable(getattr(self.python_type(), name, None)):
             return BoundMethodVariable(self, name)
         raise GraphBreak(f"attribute {name!r} of {self.describe()}")
 
-    def call_method(
-        self, tx: Translator, name: str, args: list[VariableTracker], kwargs: dict[str, VariableTracker]
-    ) -> VariableTracker:
-        if name == "add" and len(args) == 1 and self.kind is set:
-            self.entries.setdefault(key_of(args[0]), args[0])
-            self.changed(tx)
-            return ConstantVariable(None)
-        if name in ("discard", "remove") and len(args) == 1 and self.kind is set:
-            if name == "remove" and not self.contains(args[0]):
-                raise PythonRaise(KeyError, (key_of(args[0]),))
-            if self.entries.pop(key_of(args[0]), None) is not None:
-                self.removals += 1
-                self.changed(tx)
-            return ConstantVariable(None)
-        if name == "update" and self.kind is set and not kwargs:
-            for arg in args:
-                for item in unpacked_whole(tx, arg):
-                    self.entries.setdefault(key_of(item), item)
-            self.changed(tx)
-            return ConstantVariable(None)
-        if name == "__contains__" and len(args) == 1:
-            return ConstantVariable(self.contains(args[0]))
-        if name == "__len__":
-            return ConstantVariable(len(self.entries))
-        raise GraphBreak(f"{self.kind.__name__}.{name}()")
-
 
 FRESH[dict] = lambda value: DictVariable([(from_constant(k), from_constant(v)) for k, v in value.items()])
-FRESH[set] = lambda value: SetVariable([from_constant(item) for item in value])
-FRESH[frozenset] = lambda value: SetVariable([from_constant(item) for item in value], frozenset)

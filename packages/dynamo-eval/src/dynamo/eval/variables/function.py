@@ -138,6 +138,10 @@ class NestedFunctionVariable(FunctionVariable):
         self.annotations = annotations
         self.closure = list(closure)
 
+    @property
+    def hashed_by_identity(self) -> bool:
+        return True
+
     def describe(self) -> str:
         return f"function {self.code.co_qualname}()"
 

@@ -11,6 +11,7 @@ from dynamo.eval.variables.classes import ClassVariable, written_on_class, writt
 from dynamo.eval.variables.constant import ConstantVariable
 from dynamo.eval.variables.instance_dict import InstanceDictVariable
 from dynamo.eval.variables.iterator import IteratorVariable, StopSymbolicIteration
+from dynamo.eval.variables.keys import has_default_hash
 from dynamo.eval.variables.lookup import (
     MISSING,
     NoSuchAttribute,
@@ -90,6 +91,10 @@ class UserObjectVariable(VariableTracker):
         self.class_var = class_var
         self.content = content
         self.fresh_attributes: dict[str, VariableTracker] = {}
+
+    @property
+    def hashed_by_identity(self) -> bool:
+        return has_default_hash(self.kind)
 
     @property
     def is_fresh(self) -> bool:

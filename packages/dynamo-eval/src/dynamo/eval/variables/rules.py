@@ -14,7 +14,7 @@ from dynamo.eval.variables.binding import BuiltinVariable
 from dynamo.eval.variables.calls import model_of
 from dynamo.eval.variables.classes import ClassVariable
 from dynamo.eval.variables.constant import SCALARS, TORCH_SCALARS, ConstantVariable, is_literal
-from dynamo.eval.variables.dictionary import DefaultDictVariable, DictVariable, SetVariable
+from dynamo.eval.variables.dictionary import DefaultDictVariable, DictVariable
 from dynamo.eval.variables.function import MethodVariable, UserFunctionVariable
 from dynamo.eval.variables.lookup import builtin_layout, is_python_class, static_lookup
 from dynamo.eval.variables.module import NNModuleVariable
@@ -31,6 +31,7 @@ from dynamo.eval.variables.sequence import (
     SliceVariable,
     TupleVariable,
 )
+from dynamo.eval.variables.sets import SetVariable
 from dynamo.eval.variables.symbolic import SymbolicVariable
 from dynamo.eval.variables.tensor import TensorVariable
 from dynamo.eval.variables.torch_function import TorchVariable, is_graph_function
@@ -136,7 +137,7 @@ def wrap_set(output: OutputGraph, value: Any, source: Source) -> VariableTracker
         if not is_literal(key):
             raise GraphBreak(f"a set with a {type(key).__name__}")
     output.guard(source, "EQUALS_MATCH")
-    return SetVariable([ConstantVariable(key) for key in value], type(value), source)
+    return SetVariable([ConstantVariable(key) for key in value], type(value), source, value=value)
 
 
 @wraps(range)

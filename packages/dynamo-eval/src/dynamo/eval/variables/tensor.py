@@ -56,6 +56,10 @@ class TensorVariable(VariableTracker):
         self.node = node
         self.fake = fake
 
+    @property
+    def hashed_by_identity(self) -> bool:
+        return True
+
     def builtin_content(self) -> VariableTracker | None:
         return self
 

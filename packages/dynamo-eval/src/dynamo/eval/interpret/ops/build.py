@@ -8,12 +8,14 @@ from dynamo.eval.interpret.frame import SymbolicFrame
 from dynamo.eval.interpret.table import OpcodeTable
 from dynamo.eval.variables.base import VariableTracker
 from dynamo.eval.variables.constant import ConstantVariable, fold, from_constant
-from dynamo.eval.variables.dictionary import DictVariable, SetVariable
+from dynamo.eval.variables.dictionary import DictVariable
 from dynamo.eval.variables.exception import ExceptionVariable
 from dynamo.eval.variables.iterator import IteratorVariable, StopSymbolicIteration, iterator_of
+from dynamo.eval.variables.keys import prepare_key
 from dynamo.eval.variables.lookup import static_lookup
 from dynamo.eval.variables.objects import UserObjectVariable
 from dynamo.eval.variables.sequence import ListVariable, SliceVariable, TupleVariable
+from dynamo.eval.variables.sets import SetVariable
 from dynamo.eval.variables.symbolic import settled
 
 table = OpcodeTable()
@@ -32,12 +34,17 @@ def build_list(frame: SymbolicFrame, inst: Instruction) -> None:
 
 @table.op("BUILD_SET")
 def build_set(frame: SymbolicFrame, inst: Instruction) -> None:
-    frame.push(SetVariable(frame.pop_many(inst.arg or 0)))
+    items = frame.pop_many(inst.arg or 0)
+    for item in items:
+        prepare_key(frame, item)
+    frame.push(SetVariable(items))
 
 
 @table.op("BUILD_MAP")
 def build_map(frame: SymbolicFrame, inst: Instruction) -> None:
     items = frame.pop_many(2 * (inst.arg or 0))
+    for key in items[::2]:
+        prepare_key(frame, key)
     frame.push(DictVariable(zip(items[::2], items[1::2], strict=True)))
 
 
