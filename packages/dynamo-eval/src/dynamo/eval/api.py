@@ -13,7 +13,7 @@ from dynamo.eval import _frame
 from dynamo.eval._frame import EntryPoint, set_eval_frame
 from dynamo.eval.backends import lookup_backend
 from dynamo.eval.backends.registry import Backend
-from dynamo.eval.breaks import forget_resume_functions
+from dynamo.eval.breaks import forget_resume_functions, forget_segments
 from dynamo.eval.convert_frame import DISABLED, Callback, Observer, convert_frame, convert_frame_assert
 from dynamo.eval.errors import GraphBreak, UsageError
 from dynamo.eval.explanation import ExplainOutput, Record, summarize
@@ -287,6 +287,7 @@ def reset() -> None:
     """Forget all captures, counters, skip marks of capture and resume functions."""
     _frame.reset()
     forget_resume_functions()
+    forget_segments()
     forget_decoded()
     forget_sizes()
     counters.clear()

@@ -4,6 +4,7 @@
 compiled graph, the effects, and either ``return``, or the broken instruction and a call of the rest.
 """
 
+import inspect
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from types import CellType, CodeType
@@ -13,7 +14,8 @@ import torch
 
 from dynamo.eval import models as _models
 from dynamo.eval._frame import EntryPoint, skip_code
-from dynamo.eval.breaks import ResumePoint, operand_count, pushes, resume_function, splits_at
+from dynamo.eval.breaks import Driver, ResumePoint, operand_count, pushes, resume_function, splits_at
+from dynamo.eval.breaks.segments import share_cells
 from dynamo.eval.breaks.split import BRANCHES
 from dynamo.eval.bytecode import (
     Instruction,
@@ -185,9 +187,7 @@ def _guard_aliasing(output: OutputGraph) -> None:
 
 
 def _rest_is_worth_it(frame: FrameInput, tx: InstructionTranslator, stop: Stop) -> bool:
-    """Whether to split although no torch call came before: the rest can be split off and seems to work on tensors."""
-    if not splits_at(tx.instructions, stop.index):
-        return False
+    """Whether to split although no torch call came before: the rest seems to work on tensors."""
     if any(isinstance(value, torch.Tensor | torch.nn.Module) for value in frame.arguments.values()):
         return True
     values = (frame.namespace.get(name) for name in frame.code.co_names)
@@ -236,6 +236,8 @@ class _Writer:
         self.backend = backend
         self.emit = Emitter(output, frozenset(self.code.co_cellvars) & set(tx.entry_locals))
         self.original: list[Instruction] = []
+        self.shared: set[str] = set()
+        self.extra: list[str] = []
         self.needs_hook = False
 
     def write(self) -> Captured:
@@ -348,7 +350,6 @@ class _Writer:
         """Put stack and locals back and jump into a copy of the original code."""
         self.needs_hook = True
         tx, emit = self.tx, self.emit
-        self.original = copy_instructions(tx.instructions)
         if _handling_exception(tx, self.stop.index):
             raise Unrebuildable("an exception that is being handled")
         changed = {
@@ -366,7 +367,14 @@ class _Writer:
                 emit.add(create.delete_fast(name))
         for place in stack:
             emit.add(create.push_null() if place is None else place)
-        emit.add(create.jump(self.original[self.stop.index]))
+        nulls = tuple(var is NULL for var in tx.stack)
+        bound = [name for name in tx.locals if name not in tx.cells]
+        driver = Driver(self.code, tx.instructions, self.stop.index, bound, nulls)
+        if not self.output.calls and not driver.segments:
+            raise Unrebuildable("a block of which no part can be a graph")
+        self.original = driver.instructions
+        self.shared, self.extra = driver.shared, driver.names
+        emit.add(create.jump(driver.entry))
 
     # -- putting it together ----------------------------------------------------------------------------
     def _assemble(self) -> Captured:
@@ -382,8 +390,13 @@ class _Writer:
         instructions = [*head, *call, *self.emit.instructions, *rerun, *self.original]
         _place(instructions, self.code.co_firstlineno)
         remove_unreachable(instructions)
-        names = [RESULTS, *self.emit.temporaries]
-        code = assemble(self.code, instructions, varnames=(*self.code.co_varnames, *names))
+        names = [RESULTS, *self.emit.temporaries, *self.extra]
+        own = [
+            name for name in self.code.co_varnames if name not in self.shared or name in self._parameters()
+        ]
+        cells = [*self.code.co_cellvars, *sorted(self.shared)]
+        share_cells(instructions, self.shared)
+        code = assemble(self.code, instructions, varnames=(*own, *names), cellvars=cells)
         return Captured(
             code,
             list(self.output.guards.values()),
@@ -393,21 +406,27 @@ class _Writer:
             [each.source.name() for each in self.output.inputs],
         )
 
+    def _parameters(self) -> tuple[str, ...]:
+        code = self.code
+        count = code.co_argcount + code.co_kwonlyargcount
+        count += bool(code.co_flags & inspect.CO_VARARGS) + bool(code.co_flags & inspect.CO_VARKEYWORDS)
+        return code.co_varnames[:count]
+
     def _rerun(self, call: list[Instruction], start: int) -> list[Instruction]:
         """What handles an exception of the graph: the original code, from its start, as nothing happened yet.
 
         The loads before the call are guarded with it: CPython 3.13 takes the unit before a call of a Python function
         for the place of its exception.
         """
-        if not self.original:
-            self.original = copy_instructions(self.tx.instructions)
+        plain = copy_instructions(self.tx.instructions)
+        self.original = [*self.original, *plain]
         again = create.reraise()
         handler = [
             create.load_const(Exception),
             create.create_instruction("CHECK_EXC_MATCH"),
             *create.pop_jump_if_false(again),
             create.pop_top(),
-            create.jump(self.original[start]),
+            create.jump(plain[start]),
             again,
         ]
         create.guard_with(handler[0], call)

@@ -95,24 +95,41 @@ def _make(code: CodeType, point: ResumePoint) -> CodeType:
     head.append(create.jump(target))
     body = [inst for inst in body if not _is_prologue(inst, code)] if _safe(body, target, code) else body
     lineno = target.positions[0] or code.co_firstlineno
-    root = _root(code)
     instructions = create.place_at((lineno, lineno, 0, 0), head) + body
     remove_unreachable(instructions)
+    return derived_code(code, instructions, varnames, cells, len(parameters), lineno, point.index)
+
+
+def derived_code(
+    code: CodeType,
+    instructions: list[Instruction],
+    varnames: list[str],
+    freevars: tuple[str, ...],
+    argcount: int,
+    lineno: int,
+    index: int,
+) -> CodeType:
+    """A code object for a part of `code`, named after it and noted as such.
+
+    Raises:
+        BytecodeError: the instructions cannot be written.
+    """
+    root = _root(code)
     made = assemble(
         code,
         instructions,
         varnames=varnames,
         cellvars=(),
-        freevars=cells,
-        argcount=len(parameters),
+        freevars=freevars,
+        argcount=argcount,
         posonlyargcount=0,
         kwonlyargcount=0,
-        flags=_flags(code, bool(cells)),
+        flags=_flags(code, bool(freevars)),
         name=f"resume_in_{root.co_name}_at_{lineno}",
         qualname=f"resume_in_{root.co_qualname}_at_{lineno}",
         firstlineno=lineno,
     )
-    _RESUME_CODES[id(made)] = (made, root, point.index)
+    _RESUME_CODES[id(made)] = (made, root, index)
     return made
 
 

@@ -6,7 +6,7 @@ from typing import Any, ClassVar, Protocol
 from dynamo.eval.bytecode import Instruction
 from dynamo.eval.errors import GraphBreak
 from dynamo.eval.output_graph import OutputGraph
-from dynamo.eval.variables.base import LazyVariable, VariableTracker
+from dynamo.eval.variables.base import VariableTracker, realize, realized
 from dynamo.eval.variables.cell import CellVariable
 from dynamo.guards import Source
 
@@ -26,7 +26,7 @@ class SymbolicFrame:
     """What a handler may look at and change.
 
     Attributes:
-        stack: values, top last; never a lazy one.
+        stack: values, top last; one that nobody read yet may be lazy.
         locals: bound fast locals; a value nobody read yet may be lazy.
         cells: cell and free variables by name.
         ip: index of the instruction after the current one.
@@ -53,15 +53,28 @@ class SymbolicFrame:
         self.returned: VariableTracker | None = None
 
     def push(self, var: VariableTracker) -> None:
-        """Put a value on top, reading it if it is lazy."""
-        self.stack.append(var.realize() if isinstance(var, LazyVariable) else var)
+        """Put a value on top."""
+        self.stack.append(var)
 
     def pop(self) -> VariableTracker:
-        """Take the top value off."""
+        """Take the top value off, reading it."""
+        return realize(self.stack.pop())
+
+    def take(self) -> VariableTracker:
+        """Take the top value off without reading it."""
         return self.stack.pop()
 
+    def peek(self, depth: int = 1) -> VariableTracker:
+        """The value that is `depth` places deep (1 is the top), read."""
+        var = self.stack[-depth] = realize(self.stack[-depth])
+        return var
+
     def pop_many(self, count: int) -> list[VariableTracker]:
-        """Take the top `count` values off, deepest first."""
+        """Take the top `count` values off, deepest first, reading them."""
+        return realized(self.take_many(count))
+
+    def take_many(self, count: int) -> list[VariableTracker]:
+        """Take the top `count` values off, deepest first, without reading them."""
         if count == 0:
             return []
         taken = self.stack[-count:]

@@ -24,12 +24,12 @@ _PLAIN_FORMAT: Final = static_lookup(object, "__format__")
 
 @table.op("BUILD_TUPLE")
 def build_tuple(frame: SymbolicFrame, inst: Instruction) -> None:
-    frame.push(TupleVariable(frame.pop_many(inst.arg or 0)))
+    frame.push(TupleVariable(frame.take_many(inst.arg or 0)))
 
 
 @table.op("BUILD_LIST")
 def build_list(frame: SymbolicFrame, inst: Instruction) -> None:
-    frame.push(ListVariable(frame.pop_many(inst.arg or 0)))
+    frame.push(ListVariable(frame.take_many(inst.arg or 0)))
 
 
 @table.op("BUILD_SET")
@@ -104,26 +104,26 @@ def convert_value(frame: SymbolicFrame, inst: Instruction) -> None:
 @table.op("LIST_APPEND")
 def list_append(frame: SymbolicFrame, inst: Instruction) -> None:
     value = frame.pop()
-    target = frame.stack[-(inst.arg or 1)]
+    target = frame.peek(inst.arg or 1)
     target.call_method(frame, "append", [value], {})
 
 
 @table.op("SET_ADD")
 def set_add(frame: SymbolicFrame, inst: Instruction) -> None:
     value = frame.pop()
-    frame.stack[-(inst.arg or 1)].call_method(frame, "add", [value], {})
+    frame.peek(inst.arg or 1).call_method(frame, "add", [value], {})
 
 
 @table.op("MAP_ADD")
 def map_add(frame: SymbolicFrame, inst: Instruction) -> None:
     key, value = frame.pop_many(2)
-    frame.stack[-(inst.arg or 1)].call_method(frame, "__setitem__", [key, value], {})
+    frame.peek(inst.arg or 1).call_method(frame, "__setitem__", [key, value], {})
 
 
 @table.op("LIST_EXTEND")
 def list_extend(frame: SymbolicFrame, inst: Instruction) -> None:
     value = frame.pop()
-    target = frame.stack[-(inst.arg or 1)]
+    target = frame.peek(inst.arg or 1)
     items = iterator_of(frame, value).unpack(frame)
     target.call_method(frame, "extend", [TupleVariable(items)], {})
 
@@ -131,19 +131,19 @@ def list_extend(frame: SymbolicFrame, inst: Instruction) -> None:
 @table.op("SET_UPDATE")
 def set_update(frame: SymbolicFrame, inst: Instruction) -> None:
     value = frame.pop()
-    frame.stack[-(inst.arg or 1)].call_method(frame, "update", [value], {})
+    frame.peek(inst.arg or 1).call_method(frame, "update", [value], {})
 
 
 @table.op("DICT_UPDATE")
 def dict_update(frame: SymbolicFrame, inst: Instruction) -> None:
     value = frame.pop()
-    frame.stack[-(inst.arg or 1)].call_method(frame, "update", [value], {})
+    frame.peek(inst.arg or 1).call_method(frame, "update", [value], {})
 
 
 @table.op("DICT_MERGE")
 def dict_merge(frame: SymbolicFrame, inst: Instruction) -> None:
     value = frame.pop()
-    target = frame.stack[-(inst.arg or 1)]
+    target = frame.peek(inst.arg or 1)
     if not isinstance(value, DictVariable) or not isinstance(target, DictVariable):
         raise GraphBreak(f"** of {value.describe()}")
     if set(value.entries) & set(target.entries):

@@ -78,7 +78,7 @@ def pop_except(frame: SymbolicFrame, inst: Instruction) -> None:
 @table.op("CHECK_EXC_MATCH")
 def check_exc_match(frame: SymbolicFrame, inst: Instruction) -> None:
     classes = classes_of(frame.pop())
-    exception = frame.stack[-1]
+    exception = frame.peek()
     if not isinstance(exception, ExceptionVariable):
         raise GraphBreak("an exception raised outside of the captured code")
     frame.push(ConstantVariable(any(each in exception.kind.__mro__ for each in classes)))
@@ -87,7 +87,7 @@ def check_exc_match(frame: SymbolicFrame, inst: Instruction) -> None:
 @table.op("WITH_EXCEPT_START")
 def with_except_start(frame: SymbolicFrame, inst: Instruction) -> None:
     """Call the ``__exit__`` that lies below lasti, the exception handled before, and the exception."""
-    exception, leave = frame.stack[-1], frame.stack[-4]
+    exception, leave = frame.peek(), frame.peek(4)
     if not isinstance(exception, ExceptionVariable):
         raise GraphBreak("an exception inside a with block")
     arguments = [exception.class_variable(), exception, TracebackVariable()]

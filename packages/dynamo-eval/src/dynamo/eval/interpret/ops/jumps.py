@@ -30,7 +30,7 @@ def pop_jump_if_false(frame: SymbolicFrame, inst: Instruction) -> None:
 
 @table.op("JUMP_IF_TRUE_OR_POP")
 def jump_if_true_or_pop(frame: SymbolicFrame, inst: Instruction) -> None:
-    if frame.stack[-1].truth(frame):
+    if frame.peek().truth(frame):
         frame.jump(inst)
     else:
         frame.pop()
@@ -38,7 +38,7 @@ def jump_if_true_or_pop(frame: SymbolicFrame, inst: Instruction) -> None:
 
 @table.op("JUMP_IF_FALSE_OR_POP")
 def jump_if_false_or_pop(frame: SymbolicFrame, inst: Instruction) -> None:
-    if not frame.stack[-1].truth(frame):
+    if not frame.peek().truth(frame):
         frame.jump(inst)
     else:
         frame.pop()
@@ -72,7 +72,7 @@ def for_iter(frame: SymbolicFrame, inst: Instruction) -> None:
 
     In the normal form the jump goes past END_FOR with the iterator popped, on every version.
     """
-    iterator = frame.stack[-1]
+    iterator = frame.peek()
     if not isinstance(iterator, IteratorVariable):
         raise GraphBreak(f"a loop over {iterator.describe()}")
     frame.output.effects.count += 1

@@ -28,7 +28,7 @@ def load_fast(frame: SymbolicFrame, inst: Instruction) -> None:
 
 @table.op("STORE_FAST")
 def store_fast(frame: SymbolicFrame, inst: Instruction) -> None:
-    value = frame.pop()
+    value = frame.take()
     if value is NULL:  # an inlined comprehension puts back what was unbound (3.12)
         frame.locals.pop(str(inst.argval), None)
     else:
@@ -78,7 +78,7 @@ def load_deref(frame: SymbolicFrame, inst: Instruction) -> None:
 
 @table.op("STORE_DEREF")
 def store_deref(frame: SymbolicFrame, inst: Instruction) -> None:
-    frame.load_cell(str(inst.argval)).store(frame, frame.pop())
+    frame.load_cell(str(inst.argval)).store(frame, frame.take())
 
 
 @table.op("DELETE_DEREF")

@@ -20,7 +20,7 @@ def nothing(frame: SymbolicFrame, inst: Instruction) -> None:
 
 @table.op("POP_TOP")
 def pop_top(frame: SymbolicFrame, inst: Instruction) -> None:
-    frame.pop()
+    frame.take()
 
 
 @table.op("PUSH_NULL")
@@ -51,7 +51,7 @@ def constant(value: object) -> VariableTracker:
 
 @table.op("RETURN_VALUE")
 def return_value(frame: SymbolicFrame, inst: Instruction) -> None:
-    frame.returned = frame.pop()
+    frame.returned = frame.take() if frame.is_root else frame.pop()
 
 
 @table.op("LOAD_ASSERTION_ERROR")
