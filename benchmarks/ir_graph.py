@@ -24,7 +24,7 @@ import torch.fx
 import fx.ir
 
 IMPLEMENTATIONS: Final[dict[str, type[Any]]] = {"ours": fx.ir.Graph, "torch": torch.fx.Graph}
-QUADRATIC: Final = {"replace n inputs", "insert before last"}
+QUADRATIC: Final = {"replace n inputs", "insert between last two"}
 
 
 def chain(make: type[Any], size: int) -> Any:
@@ -66,11 +66,15 @@ def erase_all(graph: Any) -> None:
         graph.erase_node(node)
 
 
-def replace_each(graph: Any) -> None:
-    first = next(iter(graph.nodes))
-    for node in graph.nodes:
-        if node.op == "call_function":
-            node.replace_all_uses_with(first)
+def operations(make: type[Any], size: int) -> Any:
+    first, *nodes, _ = chain(make, size).nodes
+    return first, nodes
+
+
+def replace_each(made: Any) -> None:
+    first, nodes = made
+    for node in nodes:
+        node.replace_all_uses_with(first)
 
 
 def replace_inputs(made: Any) -> None:
@@ -89,6 +93,15 @@ def insert_before_last(made: Any) -> None:
             assert node < last
 
 
+def insert_between_last_two(made: Any) -> None:
+    """Each node goes between the two that were made before it: the worst case for whatever notes the order."""
+    graph, size = made
+    left, right = graph.get_attr("left"), graph.get_attr("right")
+    for _ in range(size):
+        with graph.inserting_after(left if left < right else right):
+            left, right = right, graph.get_attr("weight")
+
+
 def graph_copy(graph: Any) -> None:
     type(graph)().graph_copy(graph, {})
 
@@ -99,9 +112,10 @@ WORK: Final[dict[str, Work]] = {
     "graph_copy": (chain, graph_copy),
     "deepcopy": (chain, copy.deepcopy),
     "set args": (chain, set_args),
-    "replace_all_uses_with": (chain, replace_each),
+    "replace_all_uses_with": (operations, replace_each),
     "replace n inputs": (wide, replace_inputs),
     "insert before last": (lambda make, size: (chain(make, 2), size), insert_before_last),
+    "insert between last two": (lambda make, size: (make(), size), insert_between_last_two),
     "erase": (chain, erase_all),
     "dead code (half dead)": (half_dead, lambda graph: graph.eliminate_dead_code()),
     "lint": (chain, lambda graph: graph.lint()),

@@ -21,14 +21,14 @@ END: Final = 1 << 200
 ERASED: Final = END + 1
 """Label of every erased node: behind everything, so that each check of order refuses it."""
 
-_GROWTH: Final = 1.4
+_GROWTH: Final = 1.6
 """A range of ``2**i`` labels may hold ``(2 / _GROWTH)**i`` nodes; any constant between 1 and 2 is correct."""
 
 
 _STEP: Final = 1 << 8
 """How far from the newer neighbour a node is put in a wide gap."""
 
-_SMALLEST: Final = 15
+_SMALLEST: Final = 12
 """No range of fewer than ``2**_SMALLEST`` labels is spread: that would not last."""
 
 
@@ -57,8 +57,13 @@ def label_between(before: _O, after: _O) -> int:
     if high - low < 2:
         _spread(before)
         low, high = before._label, after._label
+    newer = before.uid - after.uid
+    if (
+        newer == 1 or newer == -1
+    ):  # the last two nodes: as likely as not the next goes between this one and the last
+        return (low + high) >> 1
     step = min((high - low) >> 1, _STEP)
-    return low + step if before.uid > after.uid else high - step
+    return low + step if newer > 0 else high - step
 
 
 def _spread(before: Ordered) -> None:

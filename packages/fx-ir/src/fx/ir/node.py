@@ -337,23 +337,35 @@ class Node:
 
     def _replace_input(self, old: Node, new: Node) -> None:
         """:meth:`replace_input_with` without the checks; ``old`` is an input, ``new`` another node."""
-        if old._users is self:
+        users = old._users
+        if users is self:
             old._users = None
         else:
             drop_use(old, self)
-        add_use(new, self)
-        if self._pending is None and len(self._args) <= _SMALL and not self._kwargs:
-            args: list[Argument] = []
-            for arg in self._args:
-                if arg is old:
-                    args.append(new)
-                elif type(arg) is Node or type(arg) in _args.PLAIN:
-                    args.append(arg)
-                else:
-                    break
-            else:
-                self._args = tuple(args)
+        users = new._users
+        if users is None:
+            new._users = self
+        elif type(users) is dict:
+            users[self] = None
+        elif users is not self:
+            new._users = {users: None, self: None}
+        if self._pending is None and not self._kwargs:
+            args = self._args
+            if len(args) == 1 and args[0] is old:
+                self._args = (new,)
                 return
+            if len(args) <= _SMALL:
+                replaced: list[Argument] = []
+                for arg in args:
+                    if arg is old:
+                        replaced.append(new)
+                    elif type(arg) in _PLAIN_OR_NODE:
+                        replaced.append(arg)
+                    else:
+                        break
+                else:
+                    self._args = tuple(replaced)
+                    return
         pending = self._pending
         if pending is None:
             pending = self._pending = {}
@@ -410,25 +422,25 @@ class Node:
             ForeignNodeError, ErasedNodeError: ``replace_with`` is no living node of this graph.
         """
         graph = self.graph
-        if replace_with.graph is not graph or replace_with._label >= END:
+        label = replace_with._label
+        if replace_with.graph is not graph or label >= END:
             _checks.usable(graph, replace_with)
         if propagate_meta and replace_with._meta:
             raise GraphError(f"propagate_meta: node {replace_with} has meta of its own", self, replace_with)
         noted = self._users
-        users = [] if noted is None else list(noted) if isinstance(noted, dict) else [noted]
+        users = [] if noted is None else list(noted) if type(noted) is dict else [noted]
         if delete_user_cb is not None:
             users = [user for user in users if delete_user_cb(user)]
         if replace_with is not self:
-            label = replace_with._label
             for user in users:
                 if label >= user._label:
                     _checks.refuse(graph, replace_with, user)
             for user in users:
                 user._replace_input(self, replace_with)
+            if graph._listeners:
+                graph._tell_replaced(self, replace_with, users)
         if propagate_meta:
             replace_with.meta.update(self.meta)
-        if replace_with is not self and graph._listeners:
-            graph._tell_replaced(self, replace_with, users)
         return users
 
     # -- questions ------------------------------------------------------------------------------------------------
@@ -506,3 +518,4 @@ def freeze_kwargs(kwargs: Mapping[str, Argument], found: list[Node]) -> immutabl
 
 
 _args.KINDS[Node] = _args.NODE
+_PLAIN_OR_NODE: Final = frozenset({*_args.PLAIN, Node})

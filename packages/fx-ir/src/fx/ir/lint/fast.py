@@ -31,15 +31,14 @@ def holds(graph: Graph) -> bool:
     label = node._label - 1
     seen: set[Node] = set()
     see = seen.add
-    uses_made = uses_noted = 0
-    while node is not root:
+    uses_made = uses_noted = placeholders = 0
+    while node is not root:  # labels grow, so that a ring that leaves out the root is heard
         name, args = node._name, node._args
         if (
             node._prev is not before
             or node.graph is not graph
             or not label < node._label
             or names.get(name) is not node
-            or node in seen
             or name in RESERVED
             or not name.isidentifier()
             or type(args) is not tuple
@@ -50,12 +49,14 @@ def holds(graph: Graph) -> bool:
                 return False
         elif not _other_operation_fits(node):
             return False
+        elif node._op == "placeholder":
+            placeholders += 1
         made = 0
         nested = node._kwargs is not EMPTY or node._pending is not None
         for arg in args:
             if type(arg) is Node:
                 users = arg._users
-                if arg not in seen or not (users is node or (isinstance(users, dict) and node in users)):
+                if arg not in seen or not (users is node or (type(users) is dict and node in users)):
                     return False
                 made += 1
             elif type(arg) not in PLAIN:
@@ -69,7 +70,7 @@ def holds(graph: Graph) -> bool:
         uses_made += made
         noted = node._users
         if noted is not None:
-            uses_noted += len(noted) if isinstance(noted, dict) else 1
+            uses_noted += len(noted) if type(noted) is dict else 1
         see(node)
         label, before, node = node._label, node, node._next
     if (
@@ -79,7 +80,7 @@ def holds(graph: Graph) -> bool:
         or not (before is root or label < END)
     ):
         return False
-    return _tables_match(graph, seen)
+    return len(graph._placeholders) == placeholders and _tables_match(graph, seen)
 
 
 def _other_operation_fits(node: Node) -> bool:
@@ -114,8 +115,6 @@ def _tables_match(graph: Graph, seen: set[Node]) -> bool:
     if uids and not (min(uids) >= 0 and max(uids) < graph._created):
         return False
     if graph._anchor.graph is not graph or graph._anchor._erased:
-        return False
-    if sum(node._op == "placeholder" for node in seen) != len(placeholders):
         return False
     try:
         return all(
