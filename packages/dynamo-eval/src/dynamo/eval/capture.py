@@ -14,6 +14,7 @@ import torch
 
 from dynamo.eval import models as _models
 from dynamo.eval._frame import EntryPoint, skip_code
+from dynamo.eval.ambient_state import read_ambient, restore_ambient
 from dynamo.eval.breaks import Driver, ResumePoint, operand_count, pushes, resume_function, splits_at
 from dynamo.eval.breaks.segments import share_cells
 from dynamo.eval.breaks.split import BRANCHES
@@ -195,7 +196,7 @@ def _rest_is_worth_it(frame: FrameInput, tx: InstructionTranslator, stop: Stop) 
 
 
 class _ambient_kept:
-    """Symbolic execution may change grad mode for its fake calls; the real one comes back.
+    """Symbolic execution may change grad mode and autocast for its fake calls; the real one comes back.
 
     Hooks on saved tensors, which `torch.utils.checkpoint` counts by, must not see what fake calls and backends save: a
     pair of hooks of our own hides those of the user.
@@ -208,12 +209,12 @@ class _ambient_kept:
         self.pack = pack
 
     def __enter__(self) -> None:
-        self.before = torch.is_grad_enabled()
+        self.before = read_ambient()
         torch._C._autograd._push_saved_tensors_default_hooks(self.pack, _itself)
 
     def __exit__(self, *exc: object) -> None:
         torch._C._autograd._pop_saved_tensors_default_hooks()
-        torch._C._set_grad_enabled(self.before)
+        restore_ambient(self.before)
 
 
 def _nothing(value: object) -> None:

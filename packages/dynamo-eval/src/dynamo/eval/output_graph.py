@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 import torch
 from torch._subclasses.fake_tensor import FakeTensorMode
 
+from dynamo.eval.ambient_state import SETTERS, read_ambient, restore_ambient
 from dynamo.eval.effects import EffectLog
 from dynamo.eval.errors import BackendError, GraphBreak, UsageError
 from dynamo.eval.fake import data_dependent, fake_of
@@ -35,7 +36,7 @@ CallKind = Literal["call_function", "call_method"]
 Backend = Callable[[GraphModule, list[torch.Tensor]], Callable[..., Any]]
 
 #: torch functions that change the ambient state: a graph holding one is run under a restorer.
-AMBIENT: Final = frozenset({torch._C._set_grad_enabled})
+AMBIENT: Final = frozenset(SETTERS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -356,14 +357,14 @@ def _call_break(name: str, error: Exception) -> GraphBreak:
 
 
 def _restoring_ambient(compiled: Callable[..., Any]) -> Callable[..., Any]:
-    """Put grad mode back when the graph raises half-way, as the user's ``with`` would have done."""
+    """Put the ambient state back when the graph raises half-way, as the user's ``with`` would have done."""
 
     def run(*args: Any) -> Any:
-        before = torch.is_grad_enabled()
+        before = read_ambient()
         try:
             return compiled(*args)
         except BaseException:
-            torch._C._set_grad_enabled(before)
+            restore_ambient(before)
             raise
 
     return run

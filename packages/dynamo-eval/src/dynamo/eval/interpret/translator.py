@@ -29,7 +29,13 @@ from dynamo.guards import CellSource, ClosureSource, LocalSource
 
 TORCH_ROOT: Final = os.path.dirname(torch.__file__) + os.sep
 #: torch's own Python that capture follows like user code
-FOLLOWED: Final = (os.path.join(TORCH_ROOT, "nn", "modules") + os.sep,)
+FOLLOWED: Final = tuple(
+    os.path.join(TORCH_ROOT, *path)
+    for path in (
+        ("nn", ""), ("autograd", "grad_mode.py"), ("amp", "autocast_mode.py"), ("cpu", "amp", "autocast_mode.py"),
+        ("utils", "_contextlib.py"), ("distributions", ""), ("backends", ""),
+    )
+)  # fmt: skip
 _SUSPENDABLE: Final = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
 
 
@@ -42,7 +48,7 @@ class Stop:
 
 
 def is_torch_internal(code: CodeType) -> bool:
-    """Whether code is part of torch and not one of its module classes."""
+    """Whether code is part of torch and not of what capture follows there."""
     filename = code.co_filename
     return filename.startswith(TORCH_ROOT) and not filename.startswith(FOLLOWED)
 

@@ -2,6 +2,7 @@
 
 import builtins
 import operator
+import types
 from typing import Any
 
 import torch
@@ -15,6 +16,7 @@ from dynamo.eval.variables.classes import ClassVariable
 from dynamo.eval.variables.constant import ConstantVariable, fold
 from dynamo.eval.variables.dictionary import DictVariable, DictViewVariable
 from dynamo.eval.variables.function import FunctionVariable, MethodVariable
+from dynamo.eval.variables.keys import key_of
 from dynamo.eval.variables.lookup import MISSING, NoSuchAttribute, static_lookup
 from dynamo.eval.variables.objects import UserObjectVariable
 from dynamo.eval.variables.sequence import RangeVariable, SequenceVariable
@@ -58,7 +60,7 @@ def call_len(tx: Translator, args: Args, kwargs: Kwargs) -> VariableTracker:
 @models(isinstance)
 def call_isinstance(tx: Translator, args: Args, kwargs: Kwargs) -> VariableTracker:
     value, kinds = expect("isinstance", args, kwargs, 2)
-    return ConstantVariable(_is_instance(value, _classes(kinds)))
+    return ConstantVariable(_is_instance(tx, value, _classes(kinds)))
 
 
 def _classes(var: VariableTracker) -> tuple[Any, ...]:
@@ -66,21 +68,30 @@ def _classes(var: VariableTracker) -> tuple[Any, ...]:
     if known is None:
         raise GraphBreak(f"isinstance() against {var.describe()}")
     classes = known[0][0]
-    flat = classes if isinstance(classes, tuple) else (classes,)
+    flat = _flattened(classes)
     for each in flat:
         if not isinstance(each, type):
             raise GraphBreak(f"isinstance() against {each!r}")
     return flat
 
 
-def _is_instance(value: VariableTracker, classes: tuple[Any, ...]) -> bool:
+def _flattened(classes: Any) -> tuple[Any, ...]:
+    """The classes in nested tuples and unions."""
+    if isinstance(classes, types.UnionType):
+        classes = classes.__args__
+    if not isinstance(classes, tuple):
+        return (classes,)
+    return tuple(each for part in classes for each in _flattened(part))
+
+
+def _is_instance(tx: Translator, value: VariableTracker, classes: tuple[Any, ...]) -> bool:
     kind = value.python_type()
     for each in classes:
         if isinstance(value, TensorVariable) and issubclass(each, torch.Tensor):
-            if each not in (torch.Tensor, torch.nn.Parameter):
-                raise GraphBreak(f"isinstance() of a tensor against {each.__name__}")
-            if issubclass(kind, each):
+            if issubclass(kind, each) or each is torch.nn.Buffer and _is_buffer(tx, value):
                 return True
+            continue
+        if issubclass(each, torch.Tensor):
             continue
         check = static_lookup(type(each), "__instancecheck__")
         if check is type.__instancecheck__ or type(each).__module__ == "abc" or check is None:
@@ -89,6 +100,12 @@ def _is_instance(value: VariableTracker, classes: tuple[Any, ...]) -> bool:
         else:
             raise GraphBreak(f"isinstance() against {each.__name__}, whose metaclass answers")
     return False
+
+
+def _is_buffer(tx: Translator, value: TensorVariable) -> bool:
+    """What `torch.nn.Buffer` marks the tensors with that it gives; none that the graph makes has it."""
+    given = next((each.value for each in tx.output.inputs if each.node is value.node), None)
+    return bool(getattr(given, "_is_buffer", False))
 
 
 @models(issubclass)
@@ -161,7 +178,10 @@ def guard_missing(tx: Translator, value: VariableTracker, name: str) -> None:
     if isinstance(value, UserObjectVariable):
         value.guard_missing(tx, name)
         return
-    if isinstance(value, ClassVariable | ConstantVariable | SequenceVariable | DictVariable | SetVariable):
+    if isinstance(
+        value,
+        TensorVariable | ClassVariable | ConstantVariable | SequenceVariable | DictVariable | SetVariable,
+    ):
         return  # of a built-in class, or guarded by identity
     raise GraphBreak(f"a missing attribute {name!r} of {value.describe()}")
 
@@ -171,10 +191,8 @@ def call_hasattr(tx: Translator, args: Args, kwargs: Kwargs) -> VariableTracker:
     value, name = expect("hasattr", args, kwargs, 2)
     if not isinstance(name, ConstantVariable) or not isinstance(name.value, str):
         raise GraphBreak("hasattr() with a name not known at capture")
-    if isinstance(value, TensorVariable):
-        if hasattr(torch.Tensor, name.value):
-            return ConstantVariable(True)
-        raise GraphBreak(f"hasattr() of {value.describe()}")
+    if isinstance(value, TensorVariable) and hasattr(torch.Tensor, name.value):
+        return ConstantVariable(True)
     try:
         value.get_attr(tx, name.value)
     except NoSuchAttribute:
@@ -215,6 +233,18 @@ def _known(name: str, value: VariableTracker) -> Any:
 def call_bool(tx: Translator, args: Args, kwargs: Kwargs) -> VariableTracker:
     args = expect("bool", args, kwargs, 0, 1)
     return ConstantVariable(args[0].truth(tx) if args else False)
+
+
+@models(hash)
+def call_hash(tx: Translator, args: Args, kwargs: Kwargs) -> VariableTracker:
+    (value,) = expect("hash", args, kwargs, 1)
+    if isinstance(value, UserObjectVariable) and not value.hashed_by_identity:
+        return realize(value.call_special(tx, "__hash__", []))
+    if value.hashed_by_identity:
+        raise GraphBreak("hash() of an object that is hashed by its address")
+    if isinstance(value, SequenceVariable) and value.python_type() is tuple:
+        return fold(hash, value.as_python_constant())
+    return fold(hash, key_of(value))
 
 
 @models(id)

@@ -61,17 +61,47 @@ def call_enumerate(tx: Translator, args: Args, kwargs: Kwargs) -> VariableTracke
 
 @models(zip)
 def call_zip(tx: Translator, args: Args, kwargs: Kwargs) -> VariableTracker:
-    strict = kwargs.get("strict")
-    if strict is not None and strict.truth(tx):
-        raise GraphBreak("zip(strict=True)")
+    if not set(kwargs) <= {"strict"}:
+        raise GraphBreak("zip() with these arguments")
+    strict = "strict" in kwargs and realize(kwargs["strict"]).truth(tx)
     inner = [iterator_of(tx, arg) for arg in args]
 
     def compute(tx: Translator) -> VariableTracker:
         if not inner:
             raise StopSymbolicIteration
-        return TupleVariable([each.next(tx) for each in inner])
+        items: list[VariableTracker] = []
+        for each in inner:
+            try:
+                items.append(each.next(tx))
+            except StopSymbolicIteration:
+                if strict:
+                    _zip_ends(tx, inner, len(items))
+                raise
+        return TupleVariable(items)
 
     return ComputedIteratorVariable(compute, "zip")
+
+
+def _zip_ends(tx: Translator, inner: list[IteratorVariable], place: int) -> None:
+    """Iterator `place` of ``zip(…, strict=True)`` is exhausted: all others must be.
+
+    Raises:
+        PythonRaise: one is not.
+    """
+
+    def others(count: int) -> str:
+        return " 1" if count == 1 else f"s 1-{count}"
+
+    if place > 0:
+        raise PythonRaise(
+            ValueError, (f"zip() argument {place + 1} is shorter than argument{others(place)}",)
+        )
+    for index, each in enumerate(inner[1:], 1):
+        try:
+            each.next(tx)
+        except StopSymbolicIteration:
+            continue
+        raise PythonRaise(ValueError, (f"zip() argument {index + 1} is longer than argument{others(index)}",))
 
 
 @models(map)

@@ -4,7 +4,7 @@ import operator
 import types
 from collections import OrderedDict
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Any, Final, final
 
 import torch
 
@@ -12,10 +12,12 @@ from dynamo.eval.errors import GraphBreak
 from dynamo.eval.variables.base import Translator, VariableTracker, constants, realize
 from dynamo.eval.variables.classes import ClassVariable
 from dynamo.eval.variables.constant import ConstantVariable, fold
+from dynamo.eval.variables.deques import DequeVariable
 from dynamo.eval.variables.dictionary import DictVariable, DictViewVariable
 from dynamo.eval.variables.instance_dict import InstanceDictVariable
 from dynamo.eval.variables.iterator import IteratorVariable, iterator_of
 from dynamo.eval.variables.keys import prepare_key
+from dynamo.eval.variables.known import KnownVariable
 from dynamo.eval.variables.lookup import MISSING, static_lookup
 from dynamo.eval.variables.objects import UserObjectVariable
 from dynamo.eval.variables.sequence import (
@@ -72,6 +74,10 @@ def binary(tx: Translator, symbol: str, left: VariableTracker, right: VariableTr
             result = rule(tx, symbol, left, right)
             if result is not None:
                 return result
+    if symbol == "|" and isinstance(left, ClassVariable | UnionVariable):
+        known = constants([left, right], {})
+        if known is not None and type(left.value) in (type, types.UnionType):
+            return UnionVariable(known[0][0] | known[0][1])
     if isinstance(left, UserObjectVariable | ClassVariable) or isinstance(
         right, UserObjectVariable | ClassVariable
     ):
@@ -83,6 +89,11 @@ def binary(tx: Translator, symbol: str, left: VariableTracker, right: VariableTr
         if known is not None:
             return fold(function, left.value, known[0][0])
     raise GraphBreak(f"{left.describe()} {symbol} {right.describe()}")
+
+
+@final
+class UnionVariable(KnownVariable):
+    """``int | str``."""
 
 
 def _binary_dunder(
@@ -495,7 +506,7 @@ def set_item(
             call_torch(tx, "call_function", operator.setitem, [container, key, value], {})
             return
         raise GraphBreak(f"storing {value.describe()} into a tensor")
-    if isinstance(container, ListVariable | DictVariable | InstanceDictVariable):
+    if isinstance(container, ListVariable | DequeVariable | DictVariable | InstanceDictVariable):
         container.set_item(tx, key, value)
         return
     if isinstance(container, UserObjectVariable):

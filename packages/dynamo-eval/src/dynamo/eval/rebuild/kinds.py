@@ -1,5 +1,7 @@
 """Rebuilding, one rule per kind of variable; each pushes exactly one value."""
 
+from collections import deque
+
 import torch
 
 from dynamo.eval.bytecode import create
@@ -13,6 +15,7 @@ from dynamo.eval.variables.cell import CellVariable
 from dynamo.eval.variables.classes import ClassVariable
 from dynamo.eval.variables.constant import ConstantMethodVariable, ConstantVariable, OpaqueConstant
 from dynamo.eval.variables.context import GradModeVariable
+from dynamo.eval.variables.deques import DequeVariable
 from dynamo.eval.variables.dictionary import (
     DefaultDictVariable,
     DictVariable,
@@ -25,6 +28,7 @@ from dynamo.eval.variables.lookup import builtin_layout
 from dynamo.eval.variables.module import NNModuleVariable
 from dynamo.eval.variables.null import NullVariable
 from dynamo.eval.variables.objects import UserObjectVariable
+from dynamo.eval.variables.partial import GetterVariable, PartialVariable
 from dynamo.eval.variables.sequence import (
     BoundMethodVariable,
     ListVariable,
@@ -141,6 +145,37 @@ def rebuild_set(emit: Emitter, var: SetVariable) -> None:
     emit.add(create.build_set(len(var.entries)))
     if var.kind is frozenset:
         emit.call(1)
+
+
+@rebuilds(PartialVariable)
+def rebuild_partial(emit: Emitter, var: PartialVariable) -> None:
+    emit.callable(runtime.make_partial)
+    emit.load(var.function)
+    _items(emit, var.args)
+    emit.add(create.build_tuple(len(var.args)))
+    for name, value in var.kwargs.items():
+        emit.constant(name)
+        emit.load(value)
+    emit.add(create.build_map(len(var.kwargs)))
+    emit.call(3)
+
+
+@rebuilds(GetterVariable)
+def rebuild_getter(emit: Emitter, var: GetterVariable) -> None:
+    function, parts = var.value.__reduce__()
+    emit.callable(function)
+    for part in parts:
+        emit.constant(part)
+    emit.call(len(parts))
+
+
+@rebuilds(DequeVariable)
+def rebuild_deque(emit: Emitter, var: DequeVariable) -> None:
+    emit.callable(deque)
+    _items(emit, var.items)
+    emit.add(create.build_list(len(var.items)))
+    emit.constant(var.maxlen)
+    emit.call(2)
 
 
 @rebuilds(DictViewVariable)

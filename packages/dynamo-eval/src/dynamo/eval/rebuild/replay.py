@@ -14,6 +14,7 @@ from dynamo.eval.rebuild import runtime
 from dynamo.eval.rebuild.emitter import Emitter, Unrebuildable
 from dynamo.eval.variables.base import VariableTracker
 from dynamo.eval.variables.cell import CellVariable
+from dynamo.eval.variables.deques import DequeVariable
 from dynamo.eval.variables.dictionary import DictVariable
 from dynamo.eval.variables.lookup import is_data_descriptor, static_lookup
 from dynamo.eval.variables.objects import UserObjectVariable
@@ -145,10 +146,11 @@ def _global(emit: Emitter, name: str, value: VariableTracker | None) -> Callable
 
 def _content(emit: Emitter, container: object) -> Callable[[], None]:
     """Replace the contents: the new ones are gathered now, in a fresh container, and moved in later."""
-    assert isinstance(container, ListVariable | DictVariable | SetVariable)
+    assert isinstance(container, ListVariable | DequeVariable | DictVariable | SetVariable)
     emit.hold(container)
-    if isinstance(container, ListVariable):
-        function: Callable[..., None] = runtime.replace_list
+    if isinstance(container, ListVariable | DequeVariable):
+        is_list = isinstance(container, ListVariable)
+        function: Callable[..., None] = runtime.replace_list if is_list else runtime.replace_deque
         for item in container.items:
             emit.load(item)
         emit.add(create.build_list(len(container.items)))

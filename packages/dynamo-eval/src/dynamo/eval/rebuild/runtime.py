@@ -1,5 +1,6 @@
 """Functions that rewritten code calls while it runs. Each does what the original instructions did."""
 
+import functools
 import types
 from collections import OrderedDict
 from typing import Any, Final
@@ -26,6 +27,11 @@ def instance_dict(value: object) -> dict[str, Any]:
     """The dict of an object's own attributes."""
     found: dict[str, Any] = object.__getattribute__(value, "__dict__")
     return found
+
+
+def referent(reference: Any) -> Any:
+    """The object that a weak reference leads to."""
+    return reference()
 
 
 def store_attribute(value: Any, name: str, attribute: Any) -> None:
@@ -55,6 +61,17 @@ def fill_object(value: Any, attributes: dict[str, Any]) -> None:
 def replace_list(target: list[Any], items: list[Any]) -> None:
     """Give a list its final items, keeping its identity."""
     list.__setitem__(target, slice(None), items)
+
+
+def replace_deque(target: Any, items: list[Any]) -> None:
+    """Give a deque its final items, keeping its identity."""
+    target.clear()
+    target.extend(items)
+
+
+def make_partial(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """``partial(function, *args, **kwargs)``."""
+    return functools.partial(function, *args, **kwargs)
 
 
 def replace_dict(target: dict[Any, Any], items: dict[Any, Any]) -> None:

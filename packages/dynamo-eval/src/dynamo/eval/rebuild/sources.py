@@ -21,6 +21,7 @@ from dynamo.guards import (
     LocalSource,
     Source,
     TypeSource,
+    WeakRefCallSource,
 )
 
 
@@ -116,3 +117,8 @@ def _(source: ClassAttrSource, sink: Sink) -> None:
 @_load.register
 def _(source: InstanceDictSource, sink: Sink) -> None:
     _through(runtime.instance_dict, source.origin, sink)
+
+
+@_load.register
+def _(source: WeakRefCallSource, sink: Sink) -> None:
+    _through(runtime.referent, source.origin, sink)

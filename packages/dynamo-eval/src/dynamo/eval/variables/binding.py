@@ -112,6 +112,8 @@ def bound_attribute(
         if not isinstance(found.fget, types.FunctionType):
             raise GraphBreak(f"property {name!r} of {owner.describe()}, which is not Python code")
         return wrap_value(tx.output, found.fget, AttrSource(source, "fget")).call(tx, [instance], {})
+    if isinstance(found, types.ClassMethodDescriptorType):
+        return BoundBuiltinVariable(owner, found)
     if isinstance(found, C_METHODS):
         return BuiltinVariable(found) if instance is None else BoundBuiltinVariable(instance, found)
     if isinstance(found, functools.cached_property) and instance is not None:
@@ -126,8 +128,6 @@ def bound_attribute(
         descriptor = wrap_value(tx.output, found, source)
         through = ConstantVariable(None) if instance is None else instance
         return descriptor.call_special(tx, "__get__", [through, owner])
-    if isinstance(found, types.ClassMethodDescriptorType):
-        return BoundBuiltinVariable(owner, found)
     if instance is None and isinstance(found, _SELF_GIVING):
         return wrap_value(tx.output, found, source)
     raise GraphBreak(f"descriptor {name!r} of {owner.describe()}")

@@ -66,6 +66,12 @@ class ConstantVariable(VariableTracker):
             raise GraphBreak(f"iterating over {self.describe()}")
         return [ConstantVariable(item) for item in self.value]
 
+    def iterate(self, tx: Translator) -> VariableTracker:
+        if not isinstance(self.value, str | bytes):
+            raise GraphBreak(f"iterating over {self.describe()}")
+        items: VariableTracker = FRESH[tuple](tuple(self.value))
+        return items.iterate(tx)
+
     def __repr__(self) -> str:
         return f"<ConstantVariable {self.value!r}>"
 

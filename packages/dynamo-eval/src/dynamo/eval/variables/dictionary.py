@@ -102,7 +102,7 @@ class DictVariable(VariableTracker):
         self, tx: Translator, name: str, args: list[VariableTracker], kwargs: dict[str, VariableTracker]
     ) -> VariableTracker:
         method = getattr(self, f"_do_{name.strip('_')}", None)
-        if method is None or (kwargs and name not in ("update",)):
+        if method is None or (kwargs and name not in ("update", "popitem", "move_to_end")):
             raise GraphBreak(f"{self.kind.__name__}.{name}()")
         if args and name in _KEYED:
             prepare_key(tx, args[0])

@@ -1,6 +1,8 @@
 """Iterators over values known at capture."""
 
-from collections.abc import Callable, Iterable
+import builtins
+import itertools
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, final
 
 from dynamo.eval.errors import GraphBreak, PythonRaise
@@ -114,6 +116,14 @@ class KeyedIteratorVariable(IteratorVariable):
         return realize(self.item(self.keys[self.position - 1]))
 
 
+def _kind_of(name: str) -> type:
+    """The class of the iterators that a function of `builtins` or `itertools` gives."""
+    kind = getattr(builtins, name, None) or getattr(itertools, name, None)
+    if not isinstance(kind, type):
+        raise GraphBreak(f"the type of a {name} iterator")
+    return kind
+
+
 @final
 class ComputedIteratorVariable(IteratorVariable):
     """`zip`, `map`, `enumerate`, … : each item computed when it is asked for, as Python does."""
@@ -122,6 +132,9 @@ class ComputedIteratorVariable(IteratorVariable):
         super().__init__()
         self.compute = compute
         self.name = name
+
+    def python_type(self) -> type:
+        return _kind_of(self.name)
 
     def describe(self) -> str:
         return f"a {self.name} iterator"
@@ -133,6 +146,48 @@ class ComputedIteratorVariable(IteratorVariable):
             if issubclass(error.kind, StopIteration):  # a function that it called ends it
                 raise StopSymbolicIteration from error
             raise
+
+
+@final
+class GeneratedIteratorVariable(IteratorVariable):
+    """An iterator of `itertools`, written as a generator of variables.
+
+    Attributes:
+        tx: who asks for the present item; the generator reads it.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        tx: Translator,
+        generate: "Callable[[GeneratedIteratorVariable], Iterator[VariableTracker]]",
+    ) -> None:
+        super().__init__()
+        self.name = name
+        self.tx = tx
+        self.items = generate(self)
+
+    def python_type(self) -> type:
+        return _kind_of(self.name)
+
+    def describe(self) -> str:
+        return f"a {self.name} iterator"
+
+    def next(self, tx: Translator) -> VariableTracker:
+        self.tx = tx
+        try:
+            return realize(next(self.items))
+        except StopIteration:
+            raise StopSymbolicIteration from None
+
+    def each(self, inner: IteratorVariable) -> Iterator[VariableTracker]:
+        """The items of another iterator, asked for one by one."""
+        while True:
+            try:
+                item = inner.next(self.tx)
+            except StopSymbolicIteration:
+                return
+            yield item
 
 
 def unpacked_whole(tx: Translator, var: VariableTracker) -> list[VariableTracker]:

@@ -1,7 +1,11 @@
 """Objects of user classes and Python modules: attribute access as CPython does it."""
 
 import types
+import weakref
+from collections.abc import Iterator, Mapping
 from typing import Any, Final, final
+
+import torch
 
 from dynamo.eval.effects import AttributeWrite
 from dynamo.eval.errors import GraphBreak, PythonRaise
@@ -20,7 +24,16 @@ from dynamo.eval.variables.lookup import (
     static_lookup,
 )
 from dynamo.eval.variables.wrap import wrap_value
-from dynamo.guards import AttrSource, ClassAttrSource, InstanceDictSource, ItemSource, Source, TypeSource
+from dynamo.guards import (
+    AttrSource,
+    ClassAttrSource,
+    ConstantSource,
+    InstanceDictSource,
+    ItemSource,
+    Source,
+    TypeSource,
+    WeakRefCallSource,
+)
 
 
 @final
@@ -49,12 +62,44 @@ class PythonModuleVariable(VariableTracker):
         if isinstance(written, AttributeWrite):
             return written_value(written)
         found = self.value.__dict__.get(name, MISSING)
+        if found is MISSING and type(self.value) is not types.ModuleType:
+            found = _behind(self.value).get(name, MISSING)
+            if found is not MISSING:
+                return wrap_value(tx.output, found, ConstantSource(found, f"{self.value.__name__}.{name}"))
         if found is MISSING:
             raise NoSuchAttribute(f"module {self.value.__name__} has no attribute {name!r} yet")
         return wrap_value(tx.output, found, AttrSource(self.source, name))
 
     def set_attr(self, tx: Translator, name: str, value: VariableTracker | None) -> None:
         tx.output.effects.note(AttributeWrite(self, name, value))
+
+
+def _behind(module: types.ModuleType) -> Mapping[str, Any]:
+    """What torch's own kinds of modules, such as `torch._VF` and `torch.backends`, give beside their dict."""
+    if module is torch._VF:
+        return _Members(torch._C._VariableFunctions)
+    inner = module.__dict__.get("m")
+    return inner.__dict__ if isinstance(inner, types.ModuleType) else {}
+
+
+@final
+class _Members(Mapping[str, Any]):
+    """The attributes of a namespace."""
+
+    def __init__(self, namespace: object) -> None:
+        self.namespace = namespace
+
+    def __getitem__(self, name: str) -> Any:
+        try:
+            return getattr(self.namespace, name)
+        except AttributeError:
+            raise KeyError(name) from None
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(dir(self.namespace))
+
+    def __len__(self) -> int:
+        return len(dir(self.namespace))
 
 
 _PLAIN_GETATTRIBUTE: Final = tuple(
@@ -332,6 +377,32 @@ def _lacks_slot(name: str) -> Any:
         return False
 
     return lacks
+
+
+@final
+class WeakReferenceVariable(VariableTracker):
+    """A `weakref.ref` that existed before the frame began."""
+
+    mutable = True
+
+    def __init__(self, value: Any, source: Source) -> None:
+        super().__init__(source)
+        self.value = value
+
+    def python_type(self) -> type:
+        return weakref.ref
+
+    def truth(self, tx: Translator) -> bool:
+        return True
+
+    def call(
+        self, tx: Translator, args: list[VariableTracker], kwargs: dict[str, VariableTracker]
+    ) -> VariableTracker:
+        target = self.value()
+        if args or kwargs or target is None:
+            raise GraphBreak("a weak reference whose object is gone")
+        assert self.source is not None
+        return wrap_value(tx.output, target, WeakRefCallSource(self.source))
 
 
 @final

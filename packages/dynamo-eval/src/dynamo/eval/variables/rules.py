@@ -1,8 +1,11 @@
 """The rules of `wrap`: which variable stands for which Python value, and which guard it needs."""
 
 import enum
+import functools
 import types
-from collections import OrderedDict, defaultdict
+import weakref
+from collections import OrderedDict, defaultdict, deque
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -11,9 +14,11 @@ from dynamo.eval.errors import GraphBreak
 from dynamo.eval.output_graph import OutputGraph
 from dynamo.eval.variables.base import VariableTracker
 from dynamo.eval.variables.binding import BuiltinVariable
+from dynamo.eval.variables.cached import CachedFunctionVariable
 from dynamo.eval.variables.calls import model_of
 from dynamo.eval.variables.classes import ClassVariable
 from dynamo.eval.variables.constant import SCALARS, TORCH_SCALARS, ConstantVariable, is_literal
+from dynamo.eval.variables.deques import DequeVariable
 from dynamo.eval.variables.dictionary import DefaultDictVariable, DictVariable
 from dynamo.eval.variables.function import MethodVariable, UserFunctionVariable
 from dynamo.eval.variables.lookup import builtin_layout, is_python_class, static_lookup
@@ -22,7 +27,9 @@ from dynamo.eval.variables.objects import (
     OpaqueVariable,
     PythonModuleVariable,
     UserObjectVariable,
+    WeakReferenceVariable,
 )
+from dynamo.eval.variables.partial import GETTERS, GetterVariable, PartialVariable
 from dynamo.eval.variables.sequence import (
     ListVariable,
     NamedTupleVariable,
@@ -155,6 +162,9 @@ def wrap_slice(output: OutputGraph, value: slice, source: Source) -> VariableTra
 
 
 @wraps(types.ModuleType)
+@wraps_where(
+    5, lambda value: isinstance(value, types.ModuleType) and type(value).__module__.startswith("torch")
+)
 def wrap_python_module(output: OutputGraph, value: types.ModuleType, source: Source) -> VariableTracker:
     output.guard(source, "ID_MATCH")
     return PythonModuleVariable(value, source)
@@ -213,6 +223,54 @@ def wrap_nn_module(output: OutputGraph, value: torch.nn.Module, source: Source) 
         raise GraphBreak("a scripted module")
     output.guard(source, "TYPE_MATCH")
     return NNModuleVariable(value, type(value), source)
+
+
+@wraps(functools.partial)
+def wrap_partial(output: OutputGraph, value: Any, source: Source) -> VariableTracker:
+    output.guard(source, "TYPE_MATCH")
+    build = Builder(output)
+    output.guard(AttrSource(source, "args"), "SEQUENCE_LENGTH")
+    output.guard(AttrSource(source, "keywords"), "DICT_KEYS")
+    args = [build(each, ItemSource(AttrSource(source, "args"), i)) for i, each in enumerate(value.args)]
+    kwargs = {
+        name: build(each, ItemSource(AttrSource(source, "keywords"), name))
+        for name, each in value.keywords.items()
+    }
+    return PartialVariable(build(value.func, AttrSource(source, "func")), args, kwargs, source)
+
+
+@wraps(*GETTERS)
+def wrap_getter(output: OutputGraph, value: Any, source: Source) -> VariableTracker:
+    output.guard(source, "ID_MATCH")
+    return GetterVariable(value, source)
+
+
+@wraps(functools._lru_cache_wrapper)
+def wrap_cached_function(output: OutputGraph, value: Any, source: Source) -> VariableTracker:
+    output.guard(source, "ID_MATCH")
+    return CachedFunctionVariable(value, source)
+
+
+@wraps(deque)
+def wrap_deque(output: OutputGraph, value: Any, source: Source) -> VariableTracker:
+    """No source leads to an item of a deque, so that only literals in one are known, all of them guarded at once."""
+    items, limit = list(value), value.maxlen
+    if not all(is_literal(item) for item in items):
+        raise GraphBreak("a deque of something else than literals")
+    output.guard(source, "TYPE_MATCH")
+    output.guard_that(source, _holds_items(items, limit), f"the items {items!r:.60} and maxlen {limit}")
+    return DequeVariable([ConstantVariable(item) for item in items], limit, source)
+
+
+def _holds_items(items: list[Any], limit: int | None) -> Callable[[Any], bool]:
+    shown = [(type(item), repr(item)) for item in items]
+    return lambda value: value.maxlen == limit and [(type(item), repr(item)) for item in value] == shown
+
+
+@wraps(weakref.ref)
+def wrap_weak_reference(output: OutputGraph, value: Any, source: Source) -> VariableTracker:
+    output.guard(source, "TYPE_MATCH")
+    return WeakReferenceVariable(value, source)
 
 
 def _is_user_object(value: Any) -> bool:

@@ -10,9 +10,11 @@ from dynamo.eval.fake import is_fake
 from dynamo.eval.output_graph import SYMBOLS, CallKind
 from dynamo.eval.variables.base import Translator, VariableTracker, realize, realized
 from dynamo.eval.variables.constant import ConstantVariable, from_constant, is_literal
+from dynamo.eval.variables.lookup import NoSuchAttribute
 from dynamo.eval.variables.sequence import ListVariable, SizeVariable, TupleVariable
 from dynamo.eval.variables.symbolic import symbolic
-from dynamo.guards import Source
+from dynamo.eval.variables.wrap import wrap_value
+from dynamo.guards import AttrSource, Source
 from fx.ir import Node
 
 #: attributes that metadata tells; every one is guarded by TENSOR_MATCH of the inputs
@@ -90,6 +92,10 @@ class TensorVariable(VariableTracker):
             return symbolic(tx, lambda: self._asked(tx, "call_function", getattr, name), value)
         if name in VIEWS:
             return call_torch(tx, "call_function", getattr, [self, ConstantVariable(name)], {})
+        if name == "grad_fn" and self.fake.grad_fn is None:
+            return ConstantVariable(None)
+        if name == "is_leaf" and self.fake.grad_fn is None:
+            return ConstantVariable(True)
         if name == "data":
             raise GraphBreak("tensor.data", "use detach() where sharing the version counter is fine")
         if name == "grad":
@@ -97,7 +103,18 @@ class TensorVariable(VariableTracker):
         found = getattr(torch.Tensor, name, None)
         if found is not None and callable(found):
             return TensorMethodVariable(self, name)
+        if found is None and not hasattr(torch.Tensor, name):
+            return self._own_attribute(tx, name)
         raise GraphBreak(f"attribute {name!r} of a tensor")
+
+    def _own_attribute(self, tx: Translator, name: str) -> VariableTracker:
+        """What the user stored on the tensor itself; one that the graph makes has nothing."""
+        given = next((each for each in tx.output.inputs if each.node is self.node), None)
+        if given is not None:
+            if name in given.value.__dict__:
+                return wrap_value(tx.output, given.value.__dict__[name], AttrSource(given.source, name))
+            tx.output.guard_absent(given.source, name)
+        raise NoSuchAttribute(f"AttributeError: 'Tensor' object has no attribute {name!r}")
 
     def call_method(
         self, tx: Translator, name: str, args: list[VariableTracker], kwargs: dict[str, VariableTracker]

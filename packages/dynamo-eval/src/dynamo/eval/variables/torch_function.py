@@ -6,6 +6,7 @@ from typing import Any, Final, final
 
 import torch
 
+from dynamo.eval.ambient_state import SETTERS
 from dynamo.eval.variables.base import Translator, VariableTracker
 from dynamo.eval.variables.known import KnownCallableVariable
 from dynamo.eval.variables.tensor import call_torch
@@ -24,8 +25,8 @@ EXCLUDED: Final = frozenset(
     "resize_as_ resize_as_sparse_ set_default_dtype promote_types can_cast result_type "
     "multi_head_attention_forward get_enum".split()
 )
-#: also one node: the change of grad mode that a context manager puts into the graph
-EXTRA: Final = (torch._C._set_grad_enabled,)
+#: also one node: the changes of ambient state that context managers put into the graph
+EXTRA: Final = SETTERS
 
 
 @cache
