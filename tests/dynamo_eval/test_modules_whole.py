@@ -3,10 +3,10 @@
 from collections.abc import Callable
 from typing import Any
 
-import torch.nn as nn
-import torch.nn.functional as F
 import pytest
 import torch
+import torch.nn as nn
+import torch.nn.functional as F
 
 from tests.oracle.whole import assert_whole
 
@@ -24,7 +24,6 @@ def whole(*calls):
 
 def T(*shape):
     return torch.arange(float(torch.Size(shape).numel())).reshape(shape) * 0.5 + 0.25
-
 
 
 torch.manual_seed(0)

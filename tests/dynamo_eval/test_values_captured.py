@@ -1,8 +1,5 @@
 """Kinds of values, each captured whole and like eager: containers, classes, library objects."""
 
-from collections.abc import Callable
-from typing import Any
-
 import collections
 import contextlib
 import dataclasses
@@ -12,6 +9,9 @@ import itertools
 import math
 import operator
 from collections import OrderedDict, defaultdict, deque, namedtuple
+from collections.abc import Callable
+from typing import Any
+
 import pytest
 import torch
 
@@ -31,7 +31,6 @@ def whole(*calls):
 
 def T(*shape):
     return torch.arange(float(torch.Size(shape).numel())).reshape(shape) * 0.5 + 0.25
-
 
 
 x = T(3, 4)
@@ -521,7 +520,7 @@ def f_sublist(x):
     items.append(3)
     d = MyDict(a=x)
     d["b"] = 3
-    return items.double(), d.get2("a"), len(items), l
+    return items.double(), d.get2("a"), len(items), items
 
 
 @whole((MyList([1, 2]), MyDict(a=1), x))
