@@ -51,6 +51,26 @@ typedef struct {
     int owned;
 } dg_Register;
 
+typedef struct dg_Memo dg_Memo;
+
+/* The Python type GuardProgram. */
+typedef struct {
+    PyObject_HEAD
+    Py_ssize_t count;
+    Py_ssize_t register_count;
+    Py_ssize_t arg_count;
+    Py_ssize_t error_count;
+    dg_Instruction *code;
+    PyObject *keep;     /* weak references whose death ends the validity, and constants; owned */
+    PyObject *weaklist;
+    dg_Memo *memo;      /* owned, or NULL */
+    int memo_wait;      /* checks until the next try to make one */
+    int memo_strikes;   /* memos in a row that were of no use */
+    char memo_pays;     /* enough instructions that a memo may skip */
+    char memo_busy;     /* one is being made or used further up the stack */
+    char valid;
+} dg_Program;
+
 typedef struct {
     PyTypeObject *program_type;
     PyTypeObject *tensor_type;
@@ -59,6 +79,7 @@ typedef struct {
     PyObject *str_parameters;
     PyObject *str_buffers;
     PyObject *str_modules;
+    int marks; /* whether dicts can be followed */
 } dg_State;
 
 extern dg_State dg_state;
@@ -66,6 +87,25 @@ extern dg_State dg_state;
 /* access.c: 1 = loaded, 0 = there is no such value (no exception), -1 = exception set. */
 int dg_load(const dg_Instruction *in, const dg_Frame *frame, dg_Register *registers);
 PyObject *dg_module_attr(PyObject *module, PyObject *name); /* borrowed, or NULL without an exception */
+
+/* walk.c: 1 = holds, 0 = miss, -1 = exception set. */
+int dg_test(const dg_Instruction *in, dg_Register *registers);
+int dg_step(const dg_Instruction *in, const dg_Frame *frame, dg_Register *registers);
+int dg_walk(dg_Program *self, const dg_Frame *frame);
+int dg_is_relation(PyObject *operand, Py_ssize_t register_count);
+static inline const dg_Instruction *
+dg_next(const dg_Instruction *in)
+{
+    return in + (in->op == DG_TEST_UNBOUND ? 2 : 1); /* the test that a load finds nothing has the load after it */
+}
+
+/* memo.c: dg_memo_check is a walk that skips what cannot have changed since the memo was made. */
+#define DG_NO_MEMO (-2)
+int dg_memo_pays(const dg_Program *self);
+int dg_memo_check(dg_Program *self, const dg_Frame *frame); /* 1, 0, -1 as a walk, or DG_NO_MEMO */
+int dg_memo_record(dg_Program *self, const dg_Frame *frame); /* a whole walk that leaves a memo: 1, 0, -1 */
+void dg_memo_free(dg_Memo *memo);
+Py_ssize_t dg_memo_size(const dg_Memo *memo);
 
 /* value.c: 1 = equal down to type and bits, 0 = not, -1 = exception set. */
 int dg_same(PyObject *left, PyObject *right);

@@ -123,6 +123,12 @@ module_set_unbound(PyObject *module, PyObject *mark)
     Py_RETURN_NONE;
 }
 
+static PyObject *
+module_marks(PyObject *module, PyObject *unused)
+{
+    return PyLong_FromSsize_t(dg_marks_open());
+}
+
 #define FAST(f) ((PyCFunction)(void (*)(void))(f))
 
 static PyMethodDef module_methods[] = {
@@ -144,6 +150,8 @@ static PyMethodDef module_methods[] = {
      PyDoc_STR("set_report($module, function, /)\n--\n\nSet who is told of an exception in a check.")},
     {"set_unbound", module_set_unbound, METH_O,
      PyDoc_STR("set_unbound($module, mark, /)\n--\n\nSet what stands for an argument without a value.")},
+    {"marks", module_marks, METH_NOARGS,
+     PyDoc_STR("marks($module, /)\n--\n\nHow many dicts are watched now (0 where dicts have versions).")},
     {NULL, NULL, 0, NULL},
 };
 
@@ -176,7 +184,8 @@ module_intern(void)
 static int
 module_exec(PyObject *module)
 {
-    if (module_intern() < 0 || dg_program_setup(module) < 0 || dg_tensor_setup(module) < 0 ||
+    dg_state.marks = dg_marks_setup();
+    if (module_intern() < 0 || PyModule_AddObjectRef(module, "MARKS", dg_state.marks ? Py_True : Py_False) < 0 || dg_program_setup(module) < 0 || dg_tensor_setup(module) < 0 ||
         module_add_opcodes(module) < 0 || PyModule_AddFunctions(module, dg_tensor_methods) < 0 ||
         PyModule_AddFunctions(module, dg_ambient_methods) < 0) {
         return -1;

@@ -1,216 +1,5 @@
-/* GuardProgram: the instructions, and the walk over them. */
+/* GuardProgram: the Python type that owns the instructions, and the check as other C code calls it. */
 #include "check.h"
-
-#include <string.h>
-
-#define PROGRAM_STACK_REGISTERS 64
-
-typedef struct {
-    PyObject_HEAD
-    Py_ssize_t count;
-    Py_ssize_t register_count;
-    Py_ssize_t arg_count;
-    Py_ssize_t error_count;
-    dg_Instruction *code;
-    PyObject *keep;     /* weak references whose death ends the validity, and constants; owned */
-    PyObject *weaklist;
-    char valid;
-} dg_Program;
-
-static int
-program_has_attr(PyObject *value, PyObject *name)
-{
-    PyObject *found = PyObject_GetAttr(value, name);
-    if (found != NULL) {
-        Py_DECREF(found);
-        return 1;
-    }
-    if (!PyErr_ExceptionMatches(PyExc_AttributeError)) {
-        return -1;
-    }
-    PyErr_Clear();
-    return 0;
-}
-
-static int
-program_contains(const dg_Instruction *in, PyObject *value)
-{
-    if (PyDict_Check(value)) {
-        return PyDict_Contains(value, in->object);
-    }
-    return PyAnySet_Check(value) ? PySet_Contains(value, in->object) : -2;
-}
-
-static Py_ssize_t
-program_length(PyObject *value)
-{
-    if (PyTuple_Check(value)) {
-        return PyTuple_GET_SIZE(value);
-    }
-    if (PyList_Check(value)) {
-        return PyList_GET_SIZE(value);
-    }
-    return PyDict_Check(value) ? PyDict_GET_SIZE(value) : PyObject_Size(value);
-}
-
-/* A call into Python: only user predicates and guards without a native form come here. */
-static int
-program_call(PyObject *function, PyObject *value)
-{
-    PyObject *answer = PyObject_CallOneArg(function, value);
-    if (answer == NULL) {
-        return -1;
-    }
-    int holds = PyObject_IsTrue(answer);
-    Py_DECREF(answer);
-    return holds;
-}
-
-/* Registers that one relation may read. */
-#define RELATION_LIMIT 64
-
-/* `object` is a tuple: a callable, then the numbers of the registers that hold its arguments. */
-static int
-program_relation(const dg_Instruction *in, const dg_Register *registers)
-{
-    PyObject *values[RELATION_LIMIT];
-    Py_ssize_t count = PyTuple_GET_SIZE(in->object) - 1;
-    for (Py_ssize_t i = 0; i < count; i++) {
-        values[i] = registers[PyLong_AsSsize_t(PyTuple_GET_ITEM(in->object, i + 1))].value;
-    }
-    PyObject *answer = PyObject_Vectorcall(PyTuple_GET_ITEM(in->object, 0), values, (size_t)count, NULL);
-    if (answer == NULL) {
-        return -1;
-    }
-    int holds = PyObject_IsTrue(answer);
-    Py_DECREF(answer);
-    return holds;
-}
-
-/* Whether the operand of a relation has the form that `program_relation` takes for granted. */
-static int
-program_is_relation(PyObject *object, Py_ssize_t register_count)
-{
-    if (!PyTuple_Check(object) || PyTuple_GET_SIZE(object) < 2 || PyTuple_GET_SIZE(object) > RELATION_LIMIT + 1) {
-        return 0;
-    }
-    for (Py_ssize_t i = 1; i < PyTuple_GET_SIZE(object); i++) {
-        PyObject *place = PyTuple_GET_ITEM(object, i);
-        if (!PyLong_CheckExact(place) || PyLong_AsSsize_t(place) < 0 || PyLong_AsSsize_t(place) >= register_count) {
-            PyErr_Clear();
-            return 0;
-        }
-    }
-    return 1;
-}
-
-static int
-program_test_iterator(const dg_Instruction *in, PyObject *value)
-{
-    dg_TupleIterator *it = (dg_TupleIterator *)value;
-    if (Py_TYPE(value) != &PyTupleIter_Type) {
-        return 0;
-    }
-    if (it->it_seq == NULL) {
-        return in->number == -1;
-    }
-    /* position and number of items left, 32 bits each */
-    return ((it->it_index << 32) | (PyTuple_GET_SIZE(it->it_seq) - it->it_index)) == in->number;
-}
-
-static int
-program_negate(int answer)
-{
-    return answer < 0 ? answer : !answer;
-}
-
-/* 1 = holds, 0 = miss, -1 = exception set. */
-static int
-program_test(const dg_Instruction *in, dg_Register *registers)
-{
-    PyObject *value = in->op == DG_TEST_AMBIENT || in->op == DG_TEST_UNBOUND ? NULL : registers[in->source].value;
-    switch (in->op) {
-    case DG_TEST_TYPE:
-        return (Py_ssize_t)Py_TYPE(value) == in->number;
-    case DG_TEST_ID:
-        return (Py_ssize_t)value == in->number;
-    case DG_TEST_NOT_ID:
-        return (Py_ssize_t)value != in->number;
-    case DG_TEST_EQUAL:
-        return dg_same(value, in->object);
-    case DG_TEST_LENGTH:
-        return program_length(value) == in->number && !PyErr_Occurred();
-    case DG_TEST_DICT_KEYS:
-        return dg_dict_keys(value, in->object);
-    case DG_TEST_CONTAINS: {
-        int found = program_contains(in, value);
-        return found == -2 ? 0 : found;
-    }
-    case DG_TEST_LACKS: {
-        int found = program_contains(in, value);
-        return found == -2 ? 0 : program_negate(found);
-    }
-    case DG_TEST_HASATTR:
-        return program_has_attr(value, in->object);
-    case DG_TEST_NOT_HASATTR:
-        return program_negate(program_has_attr(value, in->object));
-    case DG_TEST_ALIAS:
-        return value == registers[in->target].value;
-    case DG_TEST_NOT_ALIAS:
-        return value != registers[in->target].value;
-    case DG_TEST_TENSOR:
-        return dg_tensor_check(in->object, value);
-    case DG_TEST_AMBIENT:
-        return dg_ambient_check(in->source, in->number);
-    case DG_TEST_CALL:
-        return program_call(in->object, value);
-    case DG_TEST_RELATION:
-        return program_relation(in, registers);
-    case DG_TEST_WEAKREF:
-        return PyWeakref_Check(value) && dg_weakref_object(value) != NULL;
-    case DG_TEST_BOOL:
-        return PyObject_IsTrue(value) == in->number;
-    case DG_TEST_TUPLE_ITERATOR:
-        return program_test_iterator(in, value);
-    case DG_TEST_CLASS_ATTR:
-        return (Py_ssize_t)_PyType_Lookup((PyTypeObject *)value, in->object) == in->number;
-    default:
-        PyErr_Format(PyExc_SystemError, "guard program: %d is not a test", in->op);
-        return -1;
-    }
-}
-
-/* A test that the source names nothing (an unbound argument, an empty cell, an absent key). */
-static int
-program_unbound(const dg_Instruction *in, const dg_Frame *frame, dg_Register *registers, const dg_Instruction *load)
-{
-    (void)in;
-    int loaded = dg_load(load, frame, registers);
-    return loaded < 0 ? -1 : !loaded;
-}
-
-static int
-program_walk(dg_Program *self, const dg_Frame *frame, dg_Register *registers)
-{
-    const dg_Instruction *end = self->code + self->count;
-    for (const dg_Instruction *in = self->code; in < end; in++) {
-        int going;
-        if (in->op == DG_TEST_UNBOUND) {
-            going = program_unbound(in, frame, registers, in + 1);
-            in++;
-        }
-        else if (in->op < DG_TEST_TYPE) {
-            going = dg_load(in, frame, registers);
-        }
-        else {
-            going = program_test(in, registers);
-        }
-        if (going <= 0) {
-            return going;
-        }
-    }
-    return 1;
-}
 
 /* Take the exception that is set, count it and tell Python's reporter; leaves none. */
 static void
@@ -230,31 +19,22 @@ program_report(dg_Program *self)
     Py_XDECREF(traceback);
 }
 
+/* The check, by the memo where there is one or may be made. */
 static int
 program_run(dg_Program *self, const dg_Frame *frame)
 {
-    dg_Register space[PROGRAM_STACK_REGISTERS];
-    dg_Register *registers = space;
-    if (self->register_count > PROGRAM_STACK_REGISTERS) {
-        registers = PyMem_Malloc((size_t)self->register_count * sizeof *registers);
-        if (registers == NULL) {
-            PyErr_NoMemory();
-            return -1;
-        }
+    if (!self->memo_pays || self->memo_busy) {
+        return dg_walk(self, frame);
     }
-    for (Py_ssize_t i = 0; i < self->register_count; i++) {
-        registers[i].owned = 0;
+    int holds = dg_memo_check(self, frame);
+    if (holds != DG_NO_MEMO) {
+        return holds;
     }
-    int holds = program_walk(self, frame, registers);
-    for (Py_ssize_t i = 0; i < self->register_count; i++) {
-        if (registers[i].owned) {
-            Py_DECREF(registers[i].value);
-        }
+    if (self->memo_wait > 0) {
+        self->memo_wait--;
+        return dg_walk(self, frame);
     }
-    if (registers != space) {
-        PyMem_Free(registers);
-    }
-    return holds;
+    return dg_memo_record(self, frame);
 }
 
 int
@@ -298,7 +78,7 @@ program_fill(dg_Program *self, PyObject *items)
                   (is_load && target >= self->register_count) || (!from_frame && source >= self->register_count) ||
                   (op == DG_ARG && source >= self->arg_count) ||
                   ((op == DG_TEST_ALIAS || op == DG_TEST_NOT_ALIAS) && target >= self->register_count) ||
-                  (op == DG_TEST_RELATION && !program_is_relation(object, self->register_count)) ||
+                  (op == DG_TEST_RELATION && !dg_is_relation(object, self->register_count)) ||
                   (op == DG_TEST_UNBOUND && i + 1 == PyTuple_GET_SIZE(items));
         if (bad) {
             PyErr_Format(PyExc_ValueError, "instruction %zd of the guard program is out of range", i);
@@ -344,6 +124,7 @@ program_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
         Py_DECREF(self);
         return NULL;
     }
+    self->memo_pays = (char)dg_memo_pays(self);
     return (PyObject *)self;
 }
 
@@ -364,8 +145,11 @@ program_clear(PyObject *object)
 {
     dg_Program *self = (dg_Program *)object;
     Py_ssize_t count = self->count;
+    dg_Memo *memo = self->memo;
     self->valid = 0;
     self->count = 0;
+    self->memo = NULL;
+    dg_memo_free(memo);
     for (Py_ssize_t i = 0; i < count; i++) {
         Py_CLEAR(self->code[i].object);
     }
@@ -451,7 +235,13 @@ program_repeat(PyObject *object, PyObject *args)
 static PyObject *
 program_invalidate(PyObject *object, PyObject *unused)
 {
-    ((dg_Program *)object)->valid = 0;
+    dg_Program *self = (dg_Program *)object;
+    self->valid = 0;
+    if (!self->memo_busy) {
+        dg_Memo *memo = self->memo;
+        self->memo = NULL;
+        dg_memo_free(memo);
+    }
     Py_RETURN_NONE;
 }
 
@@ -459,7 +249,8 @@ static PyObject *
 program_sizeof(PyObject *object, PyObject *unused)
 {
     dg_Program *self = (dg_Program *)object;
-    return PyLong_FromSsize_t((Py_ssize_t)sizeof *self + self->count * (Py_ssize_t)sizeof *self->code);
+    return PyLong_FromSsize_t((Py_ssize_t)sizeof *self + self->count * (Py_ssize_t)sizeof *self->code +
+                              dg_memo_size(self->memo));
 }
 
 static PyMethodDef program_methods[] = {
@@ -493,9 +284,17 @@ program_get_count(PyObject *object, void *closure)
     return PyLong_FromSsize_t(((dg_Program *)object)->count);
 }
 
+static PyObject *
+program_get_remembered(PyObject *object, void *closure)
+{
+    return PyBool_FromLong(((dg_Program *)object)->memo != NULL);
+}
+
 static PyGetSetDef program_getset[] = {
     {"valid", program_get_valid, NULL, PyDoc_STR("False once the guarded work may not be used any more."), NULL},
     {"errors", program_get_errors, NULL, PyDoc_STR("How many checks raised and counted as a miss."), NULL},
+    {"remembered", program_get_remembered, NULL,
+     PyDoc_STR("Whether the next check may skip what did not change since an earlier one."), NULL},
     {"instructions", program_get_count, NULL, PyDoc_STR("Number of instructions."), NULL},
     {NULL, NULL, NULL, NULL, NULL},
 };
