@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
+import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from dynamo.guards import (
@@ -19,6 +20,7 @@ from dynamo.guards import (
     LocalSource,
     Source,
     is_constant,
+    layout,
 )
 
 B = GuardBuilder
@@ -106,9 +108,20 @@ def changed(value: object, other: object, pick: Callable[[int], int]) -> object:
     return other
 
 
-@settings(max_examples=150, deadline=None)
-@given(VALUES, st.data())
-def test_both_forms_agree_on_changed_values(value: object, data: st.DataObject) -> None:
+@pytest.fixture(params=layout.TIERS)
+def tier(request: pytest.FixtureRequest) -> Iterator[str]:
+    """Run with each way of reading tensors."""
+    name: str = request.param
+    assert layout.install_layout(name)[0] == name
+    try:
+        yield name
+    finally:
+        layout.install_layout()
+
+
+@settings(max_examples=70, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(value=VALUES, data=st.data())
+def test_both_forms_agree_on_changed_values(tier: str, value: object, data: st.DataObject) -> None:
     manager = CheckFunctionManager(guards_of(value, X), GuardScope(("x",), (), (value,), None, {}, {}))
     assert answers(manager, value) == (True, True, True)
     assert answers(manager, copy.deepcopy(value)) == (True, True, True)

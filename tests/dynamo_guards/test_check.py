@@ -371,7 +371,8 @@ def test_a_malformed_program_is_refused() -> None:
 
 def test_the_status_says_how_checks_run() -> None:
     status = dynamo.guards.native_status()
-    assert status.tensors in ("raw", "python")
-    assert bool(status.tensor_reason) is (status.tensors == "python")
+    assert status.tensors in ("raw", "shim", "python")
+    assert bool(status.tensors_refused) is (status.tensors != "raw")
+    assert all(reason in str(status) for reason in status.tensors_refused.values())
     assert torch.__version__ in str(status)
     assert set(status.ambient_native).isdisjoint(status.ambient_refused)

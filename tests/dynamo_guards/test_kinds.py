@@ -336,9 +336,9 @@ def test_a_changed_cell_or_another_closure_misses() -> None:
     assert manager.check((), other_reader.__closure__)
     writer(2)
     assert not manager.check(()) and not manager.check_fn()
-    identity = CheckFunctionManager([CellSource("held").make_guard(B.ID_MATCH)], scope)
-    assert identity.check(()) and identity.check_fn()
-    assert not identity.check((), other_reader.__closure__)
+    kind = CheckFunctionManager([CellSource("held").make_guard(B.TYPE_MATCH)], scope)
+    assert kind.check(()) and kind.check_fn()
+    assert kind.check((), other_reader.__closure__)
 
 
 def test_globals_and_builtins_are_those_of_the_call() -> None:

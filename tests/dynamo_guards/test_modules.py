@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import nn
 
-from dynamo.guards import CheckFunctionManager, GuardBuilder, GuardScope, LocalSource
+from dynamo.guards import CheckFunctionManager, GuardBuilder, GuardScope, LocalSource, _check
 
 X = LocalSource("x")
 B = GuardBuilder
@@ -84,17 +84,19 @@ MISSES: dict[str, Callable[[Net], object]] = {
 def test_what_does_not_change_the_meaning_hits(name: str) -> None:
     net = Net()
     manager = manager_for(net)
-    assert both(manager, net)
+    assert both(manager, net) and both(manager, net)
     HITS[name](net)
-    assert both(manager, net), manager.explain_failure([net])
+    assert both(manager, net) and both(manager, net), manager.explain_failure([net])
 
 
 @pytest.mark.parametrize("name", MISSES)
 def test_what_changes_the_meaning_misses(name: str) -> None:
     net = Net()
     manager = manager_for(net)
-    assert both(manager, net)
+    assert both(manager, net) and both(manager, net)
+    assert manager.program.remembered is _check.MARKS  # the next check skips what did not change
     MISSES[name](net)
+    assert not manager.check([net])
     assert not manager.check([net])
     assert not manager.check_fn(net)
     assert manager.explain_failure([net])
@@ -119,8 +121,12 @@ def test_a_patched_class_misses(attr: str) -> None:
     assert both(manager, net)
     Patched.unrelated = 1  # type: ignore[attr-defined]  # irrelevant to the guard
     assert both(manager, net)
+    own = Patched.__dict__.get(attr)
     setattr(Patched, attr, lambda self, x: x)
     assert not both(manager, net)
+    assert own is None
+    delattr(Patched, attr)
+    assert both(manager, net)
 
 
 def test_another_module_of_the_same_state_misses_by_identity_and_hits_without_it() -> None:

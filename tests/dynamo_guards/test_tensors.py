@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from functools import partial
 
@@ -23,18 +26,15 @@ X = LocalSource("x")
 B = GuardBuilder
 
 
-@pytest.fixture(params=["raw", "python"])
+@pytest.fixture(params=layout.TIERS)
 def path(request: pytest.FixtureRequest) -> Iterator[str]:
     """Run with raw reads, and again as on a torch whose probes fail."""
-    if request.param == "raw":
-        assert native_status().tensors == "raw"
-        yield "raw"
-        return
-    _check.tensor_layout(-1, 0, 0, 0, 0, 0, "", "")
+    tier: str = request.param
+    assert layout.install_layout(tier)[0] == tier
     try:
-        yield "python"
+        yield tier
     finally:
-        assert layout.install_layout() == ""
+        assert layout.install_layout()[0] == native_status().tensors
 
 
 def manager_for(value: object, create_fn: Callable[..., None] = B.TENSOR_MATCH) -> CheckFunctionManager:
@@ -188,7 +188,10 @@ def test_a_subclass_with_torch_function_runs_none_of_its_code() -> None:
     assert calls == []
 
 
-def test_raw_reads_equal_torch_for_random_tensors() -> None:
+def test_native_reads_equal_torch_for_random_tensors(path: str) -> None:
+    if path == "python":
+        assert _check.tensor_metadata(BASE) is None
+        return
     generator = torch.Generator().manual_seed(1)
     tensors = []
     for _ in range(300):
@@ -202,9 +205,33 @@ def test_raw_reads_equal_torch_for_random_tensors() -> None:
 def test_a_torch_whose_layout_differs_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(layout, "_key_set", lambda tensor: -1)
     try:
-        assert layout.install_layout() == "no place holds the dispatch keys"
-        assert _check.raw_metadata(BASE) is None
+        reason = "no place holds the dispatch keys"
+        assert layout.install_layout() == ("python", {"raw": reason, "shim": reason})
+        assert _check.tensor_metadata(BASE) is None
         assert both(manager_for(BASE), BASE)
     finally:
         monkeypatch.undo()
-        assert layout.install_layout() == ""
+        assert layout.install_layout()[0] == native_status().tensors
+
+
+def test_a_torch_whose_tensors_lie_otherwise_is_read_through_the_stable_interface(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(layout, "_find_sizes", lambda samples: layout._only([], "sizes and strides"))
+    try:
+        assert layout.install_layout() == ("shim", {"raw": "no place holds the sizes and strides"})
+        assert both(manager_for(BASE), BASE)
+        assert not both(manager_for(BASE), torch.ones(3, 2))
+    finally:
+        monkeypatch.undo()
+        assert layout.install_layout()[0] == native_status().tensors
+
+
+@pytest.mark.parametrize("tier", layout.TIERS)
+def test_the_environment_chooses_how_tensors_are_read(tier: str) -> None:
+    program = "import dynamo.guards as g; print(g.native_status().tensors)"
+    environment = {**os.environ, layout.TIER_VARIABLE: tier}
+    done = subprocess.run(
+        [sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True
+    )
+    assert done.stdout.strip() == tier

@@ -72,6 +72,20 @@ dg_module_attr(PyObject *module, PyObject *name)
     return value;
 }
 
+/* A part of a Python function, by number; no object is made for it. */
+static int
+access_function_part(const dg_Instruction *in, dg_Register *target, PyObject *base)
+{
+    PyFunctionObject *function = (PyFunctionObject *)base;
+    if (!PyFunction_Check(base)) {
+        return 0;
+    }
+    PyObject *const parts[] = {function->func_code, function->func_defaults, function->func_kwdefaults,
+                               function->func_closure};
+    PyObject *part = in->number >= 0 && in->number < 4 ? parts[in->number] : NULL;
+    return access_borrow(target, part != NULL ? part : Py_None);
+}
+
 static int
 access_module_attr(const dg_Instruction *in, dg_Register *target, PyObject *base)
 {
@@ -102,6 +116,15 @@ access_key_at(dg_Register *target, PyObject *dict, Py_ssize_t index)
     if (!PyDict_Check(dict)) {
         return 0;
     }
+    if (dg_dict_has_own_order(dict)) {
+        PyObject *keys = dg_dict_own_order(dict);
+        int loaded = keys == NULL ? -1 : index < PyTuple_GET_SIZE(keys);
+        if (loaded > 0) {
+            access_borrow(target, PyTuple_GET_ITEM(keys, index)); /* the dict holds it too */
+        }
+        Py_XDECREF(keys);
+        return loaded;
+    }
     for (Py_ssize_t i = 0; i <= index; i++) {
         if (!PyDict_Next(dict, &position, &key, NULL)) {
             return 0;
@@ -119,9 +142,10 @@ access_super(const dg_Instruction *in, dg_Register *target, PyObject *base)
     for (Py_ssize_t i = 0; mro != NULL && i < PyTuple_GET_SIZE(mro); i++) {
         PyObject *cls = PyTuple_GET_ITEM(mro, i);
         if (after) {
-            PyObject *found = _PyType_Lookup((PyTypeObject *)cls, in->object);
-            if (found != NULL) {
-                return access_borrow(target, found);
+            PyObject *dict = dg_class_dict((PyTypeObject *)cls);
+            PyObject *found = dict != NULL ? PyDict_GetItemWithError(dict, in->object) : NULL;
+            if (found != NULL || PyErr_Occurred()) {
+                return found != NULL ? access_borrow(target, found) : -1;
             }
         }
         after = after || (Py_ssize_t)cls == in->number;
@@ -160,6 +184,8 @@ dg_load(const dg_Instruction *in, const dg_Frame *frame, dg_Register *registers)
     switch (in->op) {
     case DG_ATTR:
         return access_own(target, PyObject_GetAttr(base, in->object));
+    case DG_FUNCTION_PART:
+        return access_function_part(in, target, base);
     case DG_MODULE_ATTR:
         return access_module_attr(in, target, base);
     case DG_INSTANCE_DICT:

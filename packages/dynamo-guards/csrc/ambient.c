@@ -6,17 +6,25 @@
 #include "check.h"
 
 #include <dlfcn.h>
+#include <string.h>
 
 #define AMBIENT_MAX 32
 
 enum { AMBIENT_BOOL, AMBIENT_INT8, AMBIENT_INT, AMBIENT_INT64 };
 
+/* Every reader is called as a function of one word that gives one word.  The callee reads what it declares (an unused
+ * argument is ignored by the C calling conventions that libtorch is built for), and what is no part of its result is
+ * masked off. */
+typedef uint64_t (*ambient_Reader)(intptr_t argument);
+
 typedef struct {
-    void *function;
-    void *context; /* first argument when the function is a method, else NULL */
-    int kind;
-    int argument;  /* passed when there is no context */
+    ambient_Reader read;
+    intptr_t argument; /* the object when the function is a method */
+    uint64_t mask;
 } ambient_Entry;
+
+static const uint64_t ambient_masks[] = {
+    [AMBIENT_BOOL] = 0xFF, [AMBIENT_INT8] = 0xFF, [AMBIENT_INT] = 0xFFFFFFFF, [AMBIENT_INT64] = UINT64_MAX};
 
 static ambient_Entry ambient_entries[AMBIENT_MAX];
 static Py_ssize_t ambient_count = 0;
@@ -24,19 +32,7 @@ static Py_ssize_t ambient_count = 0;
 static Py_ssize_t
 ambient_read(const ambient_Entry *entry)
 {
-    /* The callee reads what it declares: an unused integer or pointer argument is ignored by the C calling
-     * conventions that libtorch is built for. */
-    intptr_t argument = entry->context != NULL ? (intptr_t)entry->context : (intptr_t)entry->argument;
-    switch (entry->kind) {
-    case AMBIENT_BOOL:
-        return ((_Bool(*)(intptr_t))entry->function)(argument);
-    case AMBIENT_INT8:
-        return ((int8_t(*)(intptr_t))entry->function)(argument);
-    case AMBIENT_INT:
-        return ((int (*)(intptr_t))entry->function)(argument);
-    default:
-        return (Py_ssize_t)((int64_t(*)(intptr_t))entry->function)(argument);
-    }
+    return (Py_ssize_t)(entry->read(entry->argument) & entry->mask);
 }
 
 int
@@ -57,14 +53,14 @@ ambient_register(PyObject *module, PyObject *args)
     void *handle = dlopen(library, RTLD_LAZY | RTLD_NOLOAD);
     void *function = handle != NULL ? dlsym(handle, symbol) : NULL;
     void *getter = handle != NULL && context != NULL ? dlsym(handle, context) : NULL;
-    if (function == NULL || (context != NULL && getter == NULL) || ambient_count == AMBIENT_MAX) {
+    if (function == NULL || (context != NULL && getter == NULL) || ambient_count == AMBIENT_MAX ||
+        kind < AMBIENT_BOOL || kind > AMBIENT_INT64) {
         Py_RETURN_NONE;
     }
     ambient_Entry *entry = &ambient_entries[ambient_count];
-    entry->function = function;
-    entry->context = getter != NULL ? ((void *(*)(void))getter)() : NULL;
-    entry->kind = kind;
-    entry->argument = argument;
+    memcpy(&entry->read, &function, sizeof function);
+    entry->argument = getter != NULL ? (intptr_t)((void *(*)(void))getter)() : argument;
+    entry->mask = ambient_masks[kind];
     return PyLong_FromSsize_t(ambient_count++);
 }
 

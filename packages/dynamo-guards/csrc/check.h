@@ -11,10 +11,13 @@
 
 #include <stdint.h>
 
+/* Calls between the files need no indirection: nothing but the module's init function is for others. */
+#pragma GCC visibility push(hidden)
+
 /* The order is the numbering that Python reads from `OPCODES`. */
 #define DG_OPCODES(X) \
     X(ARG) X(CELL) X(CELL_CONTENT) X(GLOBAL) X(BUILTIN) X(CONSTANT) \
-    X(ATTR) X(MODULE_ATTR) X(INSTANCE_DICT) X(LIST_ITEM) X(TUPLE_ITEM) X(DICT_ITEM) X(DICT_KEY_AT) X(TYPE_OF) \
+    X(ATTR) X(FUNCTION_PART) X(MODULE_ATTR) X(INSTANCE_DICT) X(LIST_ITEM) X(TUPLE_ITEM) X(DICT_ITEM) X(DICT_KEY_AT) X(TYPE_OF) \
     X(WEAKREF_CALL) X(CLASS_ATTR) X(TUPLE_ITERATOR_ITEM) X(SUPER_ATTR) X(CALL_LOAD) \
     X(TEST_TYPE) X(TEST_ID) X(TEST_NOT_ID) X(TEST_EQUAL) X(TEST_LENGTH) X(TEST_DICT_KEYS) \
     X(TEST_CONTAINS) X(TEST_LACKS) X(TEST_HASATTR) X(TEST_NOT_HASATTR) X(TEST_ALIAS) X(TEST_NOT_ALIAS) \
@@ -29,11 +32,11 @@ typedef enum {
 } dg_Op;
 
 typedef struct {
-    uint8_t op;
-    int32_t target;     /* register written by a load; second register of an aliasing test */
-    int32_t source;     /* register read, or position of an argument or cell */
-    Py_ssize_t number;  /* address, length, index or expected number; hash of a name */
-    PyObject *object;   /* owned operand, or NULL */
+    uint32_t op : 8;
+    uint32_t target : 24; /* register written by a load; second register of an aliasing test */
+    int32_t source;       /* register read, or position of an argument or cell */
+    Py_ssize_t number;    /* address, length, index or expected number; hash of a name */
+    PyObject *object;     /* owned operand, or NULL */
 } dg_Instruction;
 
 /* Where the values of one call are.  All borrowed. */
@@ -66,6 +69,7 @@ typedef struct {
     dg_Memo *memo;      /* owned, or NULL */
     int memo_wait;      /* checks until the next try to make one */
     int memo_strikes;   /* memos in a row that were of no use */
+    char owns;          /* a walk may leave registers that own their values */
     char memo_pays;     /* enough instructions that a memo may skip */
     char memo_busy;     /* one is being made or used further up the stack */
     char valid;
@@ -92,6 +96,7 @@ PyObject *dg_module_attr(PyObject *module, PyObject *name); /* borrowed, or NULL
 int dg_test(const dg_Instruction *in, dg_Register *registers);
 int dg_step(const dg_Instruction *in, const dg_Frame *frame, dg_Register *registers);
 int dg_walk(dg_Program *self, const dg_Frame *frame);
+int dg_walk_owns(const dg_Program *self);
 int dg_is_relation(PyObject *operand, Py_ssize_t register_count);
 static inline const dg_Instruction *
 dg_next(const dg_Instruction *in)
@@ -109,12 +114,15 @@ Py_ssize_t dg_memo_size(const dg_Memo *memo);
 
 /* value.c: 1 = equal down to type and bits, 0 = not, -1 = exception set. */
 int dg_same(PyObject *left, PyObject *right);
+/* Whether the dict's keys have an order that is not the one of PyDict_Next: OrderedDict.move_to_end.  The order as a
+ * tuple: new reference. */
+int dg_dict_has_own_order(PyObject *dict);
+PyObject *dg_dict_own_order(PyObject *dict);
 /* 1, 0: keys of a dict equal `keys` (a tuple) in order. */
 int dg_dict_keys(PyObject *dict, PyObject *keys);
 
 /* tensor.c */
 int dg_tensor_check(PyObject *spec, PyObject *value); /* 1, 0, -1 with exception */
-int dg_tensor_setup(PyObject *module);
 extern PyMethodDef dg_tensor_methods[];
 
 /* ambient.c: 1 = state has the expected number. */
@@ -132,5 +140,7 @@ typedef struct {
     int (*check)(PyObject *program, PyObject *const *args, PyObject *closure, PyObject *globals, PyObject *builtins);
     int (*valid)(PyObject *program);
 } dg_API;
+
+#pragma GCC visibility pop
 
 #endif

@@ -10,6 +10,7 @@
 
 /* compat_311.c, compat_312.c: a mark is a word of memory that changes whenever the items of its dict do (the order that
  * OrderedDict.move_to_end changes is not among them). */
+#pragma GCC visibility push(hidden)
 #define DG_MARKS_HAVE_EPOCH (PY_VERSION_HEX >= 0x030C0000)
 extern uint64_t dg_marks_epoch;              /* with an epoch: stands still while no mark changes */
 int dg_marks_setup(void);                    /* 1 when dicts can be followed here */
@@ -17,6 +18,20 @@ const uint64_t *dg_mark_open(PyObject *dict); /* NULL, without an exception, whe
 int dg_mark_lives(const uint64_t *mark);     /* whether the dict can still be looked at */
 void dg_mark_close(const uint64_t *mark);
 Py_ssize_t dg_marks_open(void);              /* how many marks keep something for themselves */
+#pragma GCC visibility pop
+
+/* The dict of a class: borrowed from the class.  From 3.12 on that of a static type lies in the interpreter. */
+static inline PyObject *
+dg_class_dict(PyTypeObject *cls)
+{
+#if PY_VERSION_HEX >= 0x030C0000
+    PyObject *dict = PyType_GetDict(cls);
+    Py_XDECREF(dict);
+    return dict;
+#else
+    return cls->tp_dict;
+#endif
+}
 
 /* Where a class keeps its version, or NULL when it has none now.  A change of the class or of one of its bases makes it 0,
  * and no version is given twice (Objects/typeobject.c, type_modified_unlocked and assign_version_tag). */

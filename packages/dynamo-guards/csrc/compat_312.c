@@ -102,7 +102,8 @@ dg_marks_setup(void)
 /* Give an instance's dict a table of its own, with the same items in the same order; 0 when it cannot have one.
  *
  * On 3.13 the dict shares the values that lie in the object, and 3.13.0 tells no watcher of a store to them
- * (Objects/dictobject.c, store_instance_attr_lock_held).  popitem() makes the table the dict's own first. */
+ * (Objects/dictobject.c, store_instance_attr_lock_held).  popitem(), and a key that is no string, make the table the
+ * dict's own. */
 static int
 mark_detach(PyObject *dict)
 {
@@ -110,7 +111,10 @@ mark_detach(PyObject *dict)
         return 1;
     }
     if (PyDict_GET_SIZE(dict) == 0) {
-        return 0;
+        if (PyDict_SetItem(dict, Py_None, Py_None) < 0 || PyDict_DelItem(dict, Py_None) < 0) {
+            PyErr_Clear();
+        }
+        return ((PyDictObject *)dict)->ma_values == NULL;
     }
     PyObject *last = PyObject_CallMethod(dict, "popitem", NULL);
     if (last == NULL) {

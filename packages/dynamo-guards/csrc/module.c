@@ -1,5 +1,5 @@
 /* The module dynamo.guards._check: types, small checks that generated check_fn text calls, and the capsule. */
-#include "check.h"
+#include "tensor.h"
 
 dg_State dg_state;
 
@@ -185,8 +185,9 @@ static int
 module_exec(PyObject *module)
 {
     dg_state.marks = dg_marks_setup();
-    if (module_intern() < 0 || PyModule_AddObjectRef(module, "MARKS", dg_state.marks ? Py_True : Py_False) < 0 || dg_program_setup(module) < 0 || dg_tensor_setup(module) < 0 ||
+    if (module_intern() < 0 || PyModule_AddObjectRef(module, "MARKS", dg_state.marks ? Py_True : Py_False) < 0 || dg_program_setup(module) < 0 || dg_tensor_spec_setup(module) < 0 ||
         module_add_opcodes(module) < 0 || PyModule_AddFunctions(module, dg_tensor_methods) < 0 ||
+        PyModule_AddFunctions(module, dg_tensor_spec_methods) < 0 ||
         PyModule_AddFunctions(module, dg_ambient_methods) < 0) {
         return -1;
     }

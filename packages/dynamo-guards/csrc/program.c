@@ -74,7 +74,7 @@ program_fill(dg_Program *self, PyObject *items)
         }
         int is_load = op >= 0 && op < DG_TEST_TYPE;
         int from_frame = op <= DG_CONSTANT || op == DG_TEST_AMBIENT || op == DG_TEST_UNBOUND;
-        int bad = op < 0 || op >= DG_OPCODE_COUNT || target < 0 || source < 0 || number < PY_SSIZE_T_MIN ||
+        int bad = op < 0 || op >= DG_OPCODE_COUNT || target < 0 || target > 0xFFFFFF || source < 0 || number < PY_SSIZE_T_MIN ||
                   (is_load && target >= self->register_count) || (!from_frame && source >= self->register_count) ||
                   (op == DG_ARG && source >= self->arg_count) ||
                   ((op == DG_TEST_ALIAS || op == DG_TEST_NOT_ALIAS) && target >= self->register_count) ||
@@ -85,7 +85,7 @@ program_fill(dg_Program *self, PyObject *items)
             return -1;
         }
         in->op = (uint8_t)op;
-        in->target = target;
+        in->target = (uint32_t)target & 0xFFFFFF;
         in->source = source;
         in->number = number;
         in->object = object == Py_None && op != DG_CONSTANT && op != DG_TEST_EQUAL && op != DG_DICT_ITEM &&
@@ -124,6 +124,7 @@ program_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
         Py_DECREF(self);
         return NULL;
     }
+    self->owns = (char)dg_walk_owns(self);
     self->memo_pays = (char)dg_memo_pays(self);
     return (PyObject *)self;
 }

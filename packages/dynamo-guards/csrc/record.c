@@ -205,13 +205,6 @@ record_instance_dict(record_Record *record, int32_t number)
 }
 
 static int
-record_is_ordered(PyObject *dict)
-{
-    /* OrderedDict.move_to_end changes an order that no mark tells */
-    return PyODict_Check(dict) && PyDict_GET_SIZE(dict) > 1;
-}
-
-static int
 record_is_scalar(PyObject *value)
 {
     return PyLong_CheckExact(value) || PyFloat_CheckExact(value) || PyUnicode_CheckExact(value) ||
@@ -366,7 +359,7 @@ record_load(record_Record *record, const dg_Instruction *in)
         record_object(record, in->source);
         return record_found(record, in, base, in->object);
     case DG_DICT_KEY_AT:
-        if (!PyDict_Check(base) || record_is_ordered(base)) {
+        if (!PyDict_Check(base) || dg_dict_has_own_order(base)) {
             return record_run(record, in);
         }
         record_object(record, in->source);
@@ -436,7 +429,7 @@ record_test(record_Record *record, const dg_Instruction *in)
     case DG_TEST_DICT_KEYS:
     case DG_TEST_CONTAINS:
     case DG_TEST_LACKS:
-        if (PyDict_Check(value) && !(in->op == DG_TEST_DICT_KEYS && record_is_ordered(value))) {
+        if (PyDict_Check(value) && !(in->op == DG_TEST_DICT_KEYS && dg_dict_has_own_order(value))) {
             return record_test_of_dict(record, in);
         }
         break;

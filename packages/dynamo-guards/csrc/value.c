@@ -143,12 +143,34 @@ dg_same(PyObject *left, PyObject *right)
 }
 
 int
+dg_dict_has_own_order(PyObject *dict)
+{
+    return PyODict_Check(dict) && PyDict_GET_SIZE(dict) > 1;
+}
+
+PyObject *
+dg_dict_own_order(PyObject *dict)
+{
+    PyObject *iterator = PyODict_Type.tp_iter(dict); /* not that of a subclass, which may run anything */
+    PyObject *keys = iterator != NULL ? PySequence_Tuple(iterator) : NULL;
+    Py_XDECREF(iterator);
+    return keys;
+}
+
+int
 dg_dict_keys(PyObject *dict, PyObject *keys)
 {
     Py_ssize_t position = 0, i = 0, count = PyTuple_GET_SIZE(keys);
     PyObject *key, *value;
     if (!PyDict_Check(dict) || PyDict_GET_SIZE(dict) != count) {
         return 0;
+    }
+    if (dg_dict_has_own_order(dict)) {
+        PyObject *met = dg_dict_own_order(dict);
+        int same = met == NULL ? -1 : PyTuple_GET_SIZE(met) == count;
+        same = same > 0 ? value_same_items(&PyTuple_GET_ITEM(met, 0), &PyTuple_GET_ITEM(keys, 0), count) : same;
+        Py_XDECREF(met);
+        return same;
     }
     while (i < count && PyDict_Next(dict, &position, &key, &value)) {
         int same = dg_same(key, PyTuple_GET_ITEM(keys, i++));

@@ -1,7 +1,7 @@
 /* The plain walk: every instruction of a program, one after the other. */
 #include "check.h"
 
-#define WALK_STACK_REGISTERS 64
+#define WALK_STACK_REGISTERS 128
 
 static int
 walk_has_attr(PyObject *value, PyObject *name)
@@ -195,6 +195,35 @@ walk_runs_python(const dg_Instruction *in)
     return in->op == DG_TEST_CALL || in->op == DG_TEST_RELATION || in->op == DG_CALL_LOAD;
 }
 
+/* The commonest instructions here, where the compiler sees them together with the loop: a guard costs a few ns. */
+static inline int
+walk_step(const dg_Instruction *in, const dg_Frame *frame, dg_Register *registers)
+{
+    PyObject *value;
+    switch (in->op) {
+    case DG_ARG:
+        value = registers[in->target].value = frame->args[in->source];
+        return value != NULL;
+    case DG_LIST_ITEM:
+        value = registers[in->source].value;
+        if (!PyList_Check(value) || in->number >= PyList_GET_SIZE(value)) {
+            return 0;
+        }
+        registers[in->target].value = PyList_GET_ITEM(value, in->number);
+        return 1;
+    case DG_TEST_TYPE:
+        return (Py_ssize_t)Py_TYPE(registers[in->source].value) == in->number;
+    case DG_TEST_ID:
+        return (Py_ssize_t)registers[in->source].value == in->number;
+    case DG_TEST_TENSOR:
+        return dg_tensor_check(in->object, registers[in->source].value);
+    case DG_TEST_AMBIENT:
+        return dg_ambient_check(in->source, in->number);
+    default:
+        return dg_step(in, frame, registers);
+    }
+}
+
 static int
 walk_all(const dg_Program *self, const dg_Frame *frame, dg_Register *registers)
 {
@@ -203,12 +232,25 @@ walk_all(const dg_Program *self, const dg_Frame *frame, dg_Register *registers)
         if (walk_runs_python(in)) {
             walk_own(registers, self->register_count);
         }
-        int going = dg_step(in, frame, registers);
+        int going = walk_step(in, frame, registers);
         if (going <= 0) {
             return going;
         }
     }
     return 1;
+}
+
+/* Whether a program has an instruction that leaves a register owning its value. */
+int
+dg_walk_owns(const dg_Program *self)
+{
+    for (Py_ssize_t i = 0; i < self->count; i++) {
+        int op = self->code[i].op;
+        if (op == DG_ATTR || op == DG_MODULE_ATTR || op == DG_INSTANCE_DICT || walk_runs_python(&self->code[i])) {
+            return 1;
+        }
+    }
+    return 0;
 }
 
 int
@@ -223,12 +265,13 @@ dg_walk(dg_Program *self, const dg_Frame *frame)
             return -1;
         }
     }
-    for (Py_ssize_t i = 0; i < self->register_count; i++) {
+    Py_ssize_t owning = self->owns ? self->register_count : 0;
+    for (Py_ssize_t i = 0; i < owning; i++) {
         registers[i].value = NULL;
         registers[i].owned = 0;
     }
     int holds = walk_all(self, frame, registers);
-    for (Py_ssize_t i = 0; i < self->register_count; i++) {
+    for (Py_ssize_t i = 0; i < owning; i++) {
         if (registers[i].owned) {
             Py_DECREF(registers[i].value);
         }

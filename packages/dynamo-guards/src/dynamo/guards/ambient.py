@@ -236,6 +236,33 @@ def read(name: str) -> int:
     return BY_NAME[name].read()
 
 
+def _dtype_words(number: int) -> str:
+    return next(
+        (str(dtype) for dtype, code in DTYPE_NUMBERS.items() if code == number), "a dtype unknown here"
+    )
+
+
+def _disabled_words(number: int) -> str:
+    return {0: "off", 1: "for subclasses", 3: "for all"}.get(number, str(number))
+
+
+_WORDS: Final[dict[str, Callable[[int], str]]] = {
+    "autocast_cpu_dtype": _dtype_words,
+    "autocast_cuda_dtype": _dtype_words,
+    "default_dtype": _dtype_words,
+    "function_modes": str,
+    "function_disabled": _disabled_words,
+    "dispatch_modes": str,
+    "threads": str,
+}
+
+
+def in_words(name: str, number: int) -> str:
+    """What a number of a state means: ``on``, ``torch.float32`` …"""
+    words = _WORDS.get(name)
+    return words(number) if words is not None else ("on" if number else "off")
+
+
 def active_modes() -> list[object]:
     """The torch-function modes, then the dispatch modes, outermost first."""
     functions = [torch._C._get_function_stack_at(i) for i in range(torch._C._len_torch_function_stack())]

@@ -45,9 +45,10 @@ from dynamo.guards.sources import (
     InstanceDictSource,
     ItemSource,
     Source,
+    SuperSource,
     TypeSource,
 )
-from dynamo.guards.sources.steps import class_attribute
+from dynamo.guards.sources.steps import class_attribute, is_shadowed, ordered_keys
 
 SINGLETONS: Final = (None, True, False, Ellipsis, NotImplemented)
 _SCALARS: Final = (
@@ -67,6 +68,18 @@ _SCALARS: Final = (
     torch.memory_format,
 )
 _COLLECTIONS: Final = (tuple, frozenset, torch.Size, list, set, dict)
+_MUTABLE: Final = (list, set, dict)
+_SIZED: Final = (list, tuple, dict, set, frozenset, str)
+_DESCRIPTORS: Final = (
+    types.MethodDescriptorType,
+    types.WrapperDescriptorType,
+    types.GetSetDescriptorType,
+    types.MemberDescriptorType,
+    types.ClassMethodDescriptorType,
+)
+_HEAP_TYPE: Final = 1 << 9
+"""Py_TPFLAGS_HEAPTYPE: set for a class that may die."""
+
 _TRUTHS: Final = (*_SCALARS, *_COLLECTIONS)
 _NAMED: Final = (type, types.FunctionType, types.BuiltinFunctionType)
 _MODULE_DICTS: Final = ("_parameters", "_buffers", "_modules")
@@ -89,6 +102,16 @@ def is_constant(value: object) -> bool:
     if kind in _COLLECTIONS and isinstance(value, Iterable):
         return all(is_constant(item) for item in value)
     return False
+
+
+def has_weak_references(value: object) -> bool:
+    """Whether the death of an object can be told."""
+    return type(value).__weakrefoffset__ != 0
+
+
+def outlives_checks(value: object) -> bool:
+    """Whether an object belongs to a class that is never freed, so that keeping it keeps nothing of the user's."""
+    return isinstance(value, _DESCRIPTORS) and not value.__objclass__.__flags__ & _HEAP_TYPE
 
 
 def _copied(value: object) -> object:
@@ -144,6 +167,8 @@ class GuardBuilder:
         base = clause.source.base
         if base is not None:
             self._require_types(clause.guard, base)
+            if not isinstance(clause, IsUnbound):
+                self._vouch_for_step(clause.guard, clause.source)
         test = clause.native()
         operand = test.operand if isinstance(test.operand, str) else id(test.operand)
         key = (clause.source, type(clause), test.op, test.number, operand, test.other, test.place)
@@ -152,7 +177,10 @@ class GuardBuilder:
             self.clauses.append(clause)
 
     def watch(self, value: object) -> int:
-        """The id of an object, which the check will follow to its death (or keep, where it has no weak references)."""
+        """The id of an object, which the check will follow to its death.
+
+        What belongs to a class that never dies is kept instead (`outlives_checks`).
+        """
         self._watched.setdefault(id(value), value)
         return id(value)
 
@@ -161,8 +189,16 @@ class GuardBuilder:
             return
         if source.base is not None:
             self._require_types(guard, source.base)
+            self._vouch_for_step(guard, source)
         self._typed.add(source)
         self._type_is(guard, source, type(self.get(source)))
+
+    def _vouch_for_step(self, guard: Guard, source: Source) -> None:
+        """What a step needs before it is taken, so that it runs no code and meets no other object by chance."""
+        if isinstance(source, SuperSource):
+            self.watch(source.after)
+        elif isinstance(source, AttrSource) and is_shadowed(self.get(source.origin), source.attr):
+            self.add(Member(guard, InstanceDictSource(source.origin), source.attr, True))
 
     def _type_is(self, guard: Guard, source: Source, cls: type) -> None:
         self._typed.add(source)
@@ -171,8 +207,17 @@ class GuardBuilder:
     def _object_is(self, guard: Guard, source: Source, value: object) -> None:
         if any(value is singleton for singleton in SINGLETONS):
             self.add(IsSingleton(guard, source, value))
-        else:
+        elif has_weak_references(value) or outlives_checks(value):
             self.add(IsObject(guard, source, self.watch(value), _described(value)))
+        elif is_constant(value) and type(value) not in _MUTABLE:
+            self._type_is(guard, source, type(value))
+            self.add(Equals(guard, source, value))
+        else:
+            raise GuardBuildError(
+                source.name(),
+                f"the identity of a {type(value).__qualname__} cannot be guarded: nothing tells when it dies "
+                "and its address is used again; guard its type and contents",
+            )
 
     def TYPE_MATCH(self, guard: Guard) -> None:
         """The exact type."""
@@ -241,8 +286,13 @@ class GuardBuilder:
         """The type and the number of items (list, tuple, dict, set, str)."""
         source = self.path(guard)
         value = self.get(source)
-        if not isinstance(value, list | tuple | dict | set | frozenset | str):
+        if not isinstance(value, _SIZED):
             raise GuardBuildError(source.name(), f"{type(value).__qualname__} has no length to guard")
+        builtin = next(cls for cls in _SIZED if isinstance(value, cls))
+        if class_attribute(type(value), "__len__") is not class_attribute(builtin, "__len__"):
+            raise GuardBuildError(
+                source.name(), f"{type(value).__qualname__} defines __len__, which runs code"
+            )
         self._type_is(guard, source, type(value))
         self.add(Length(guard, source, len(value)))
 
@@ -264,7 +314,7 @@ class GuardBuilder:
         if not isinstance(value, dict):
             raise GuardBuildError(source.name(), f"{type(value).__qualname__} is not a dict")
         self._type_is(guard, source, type(value))
-        self.add(Keys(guard, source, tuple(dict.keys(value))))
+        self.add(Keys(guard, source, ordered_keys(value)))
 
     DICT_CONST_KEYS = DICT_KEYS
     DICT_KEYS_MATCH = DICT_KEYS
@@ -275,7 +325,7 @@ class GuardBuilder:
         self.DICT_KEYS(guard)
         value = self.get(source)
         assert isinstance(value, dict)  # DICT_KEYS refused anything else
-        for key, item in value.items():
+        for key, item in dict.items(value):
             self._object_is(guard, ItemSource(source, key), item)
 
     def DICT_CONTAINS(self, guard: Guard, key: Hashable, invert: bool = False) -> None:
@@ -431,12 +481,10 @@ class GuardBuilder:
         value = self.get(source)
         if not isinstance(value, torch.Tensor):
             raise GuardBuildError(source.name(), f"{type(value).__qualname__} is not a tensor")
-        facts, spec = tensor_spec(
-            value, dynamic_dims=dynamic_dims, offset=storage_offset, pointer=data_pointer
-        )
+        spec = tensor_spec(value, dynamic_dims=dynamic_dims, offset=storage_offset, pointer=data_pointer)
         self.watch(type(value))
         self._typed.add(source)
-        self.add(TensorIs(guard, source, facts, spec))
+        self.add(TensorIs(guard, source, spec))
 
     def NN_MODULE(self, guard: Guard) -> None:
         """The same ``nn.Module`` in the same state: training flag, hooks, parameters, buffers, submodules, class code.
@@ -473,19 +521,18 @@ class GuardBuilder:
         if not isinstance(hooks, dict):
             return
         self._type_is(guard, source, type(hooks))
-        self.add(Keys(guard, source, tuple(hooks)) if hooks else Length(guard, source, 0))
+        self.add(Keys(guard, source, ordered_keys(hooks)) if hooks else Length(guard, source, 0))
         for key, hook in hooks.items():
             self._object_is(guard, ItemSource(source, key), hook)
 
     def _members(self, guard: Guard, source: Source, members: dict[str, object]) -> None:
         self._type_is(guard, source, type(members))
-        self.add(Keys(guard, source, tuple(members)) if members else Length(guard, source, 0))
+        self.add(Keys(guard, source, ordered_keys(members)) if members else Length(guard, source, 0))
         for name, member in members.items():
             path = ItemSource(source, name)
             self._object_is(guard, path, member)
             if isinstance(member, torch.Tensor):
-                facts, spec = tensor_spec(member)
-                self.add(TensorIs(guard, path, facts, spec))
+                self.add(TensorIs(guard, path, tensor_spec(member)))
 
     def NN_MODULE_TREE(self, guard: Guard) -> None:
         """NN_MODULE on a module and on all that it contains."""

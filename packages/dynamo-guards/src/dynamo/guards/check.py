@@ -2,7 +2,8 @@
 
 The native program is made at once; the Python form when someone asks for it.  Neither keeps a user's object: identities
 are ids, each with a weak reference that makes the check invalid when the object dies, so that a new object at the same
-address never passes.  What has no weak references (an int, a list, a cell) is kept instead.
+address never passes.  Where there are no weak references, a constant is compared by value, what belongs to a builtin class
+is kept, and a guard on the identity of anything else (a list, a cell) is refused.
 
 Source: seed "TorchDynamo overview", part on making guards (``CheckFunctionManager``, ``compile_check_fn``, ``.valid``).
 """
@@ -16,14 +17,14 @@ from typing import final
 
 from dynamo.guards._check import GuardProgram
 from dynamo.guards.assemble import assemble
-from dynamo.guards.builder import GuardBuilder
+from dynamo.guards.builder import GuardBuilder, has_weak_references
 from dynamo.guards.errors import GuardError
 from dynamo.guards.kinds.clause import Clause
 from dynamo.guards.python import CheckFn, CheckText, generate
 from dynamo.guards.scope import GuardScope
 from dynamo.guards.sources import Guard
 from dynamo.guards.status import report_error
-from dynamo.guards.why import Failure, failures, in_words
+from dynamo.guards.why import Failure, failures, in_words, one_by_one
 
 
 class _Scope:
@@ -50,14 +51,8 @@ def collect(guards: Iterable[Guard], scope: GuardScope, guard_nn_modules: bool =
 
 
 def _lives(values: Sequence[object], died: Callable[[object], None]) -> list[object]:
-    """Weak references to what can be weakly referenced, the objects themselves otherwise."""
-    kept: list[object] = []
-    for value in values:
-        try:
-            kept.append(weakref.ref(value, died))
-        except TypeError:
-            kept.append(value)
-    return kept
+    """Weak references to what can be weakly referenced, the others (`outlives_checks`) themselves."""
+    return [weakref.ref(value, died) if has_weak_references(value) else value for value in values]
 
 
 @final
@@ -73,7 +68,16 @@ class CheckFunctionManager:
         GuardBuildError: a guard cannot be generated; names the source.
     """
 
-    __slots__ = ("__weakref__", "_bound", "_callbacks", "_clauses", "_scope", "_text", "program")
+    __slots__ = (
+        "__weakref__",
+        "_bound",
+        "_callbacks",
+        "_clauses",
+        "_questions",
+        "_scope",
+        "_text",
+        "program",
+    )
 
     def __init__(self, guards: Iterable[Guard], scope: GuardScope, *, guard_nn_modules: bool = True) -> None:
         builder = collect(guards, scope, guard_nn_modules)
@@ -82,6 +86,7 @@ class CheckFunctionManager:
         self._clauses: tuple[Clause, ...] = tuple(builder.clauses)
         self._scope = _Scope(scope)
         self._text: CheckText | None = None
+        self._questions: CheckText | None = None
         self._bound: CheckFn | None = None
         self._callbacks: list[Callable[[], None]] = []
         keep += _lives(builder.watched, _on_death(self))
@@ -95,6 +100,7 @@ class CheckFunctionManager:
         """Make every check miss from now on, and drop what only checking needs."""
         self.program.invalidate()
         self._clauses = ()
+        self._questions = None
         self._bound = None
         callbacks, self._callbacks = self._callbacks, []
         for callback in callbacks:
@@ -206,7 +212,10 @@ class CheckFunctionManager:
         limit: int | None = None,
     ) -> list[Failure]:
         """The guards that do not hold for these values, in the order of checking; at most ``limit``."""
-        return failures(self._clauses, self.scope_of(args, closure, globals, builtins), limit)
+        scope = self.scope_of(args, closure, globals, builtins)
+        if self._questions is None:
+            self._questions = one_by_one(self._clauses, scope.arg_names)
+        return failures(self._clauses, self._questions, scope, limit)
 
     def explain_failure(
         self,

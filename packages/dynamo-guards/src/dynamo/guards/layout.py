@@ -1,14 +1,20 @@
 """Where this torch keeps a tensor's metadata: found by comparing memory with torch's own answers.
 
 c10::TensorImpl is no public interface, so nothing about it is assumed: each offset is the only place at which the words
-of every probe tensor agree with what torch says.  After that the raw reads of a second set of tensors must give exactly
-torch's answers.  Any doubt, and raw reading stays off (`native_status` says why).
+of every probe tensor agree with what torch says.  After that the reads of a second set of tensors must give exactly
+torch's answers.  Any doubt, and that way of reading stays off (`native_status` says why); the next tier is tried:
+
+raw     the memory of the TensorImpl
+shim    libtorch's stable C interface, and of the memory only the TensorImpl's address and its dispatch keys (which
+        alone tell conjugate, negative, inference and functionally wrapped tensors)
+python  torch's public answers
 
 Source: c10/core/TensorImpl.h and c10/core/impl/SizesAndStrides.h of torch 2.13, for what to look for.
 """
 
 from __future__ import annotations
 
+import os
 import struct
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -23,7 +29,14 @@ WORDS: Final = 30
 """8-byte words of a TensorImpl that are searched; the object is 192 bytes or more in every torch so far."""
 
 _BYTES: Final = 192
+_STATE_WORDS: Final = 20
+"""Words of the autograd state that are searched; the object has more in every torch so far."""
+
 _INLINE_DIMS: Final = 5
+TIERS: Final = ("raw", "shim", "python")
+TIER_VARIABLE: Final = "DYNAMO_GUARDS_TENSORS"
+"""Environment variable that names the best tier to use, for measuring and for telling faults apart."""
+
 _REQUIRES_GRAD: Final = "_ZNK3c1010TensorImpl13requires_gradEv"
 _DTYPES: Final = (
     torch.float32,
@@ -46,11 +59,23 @@ class LayoutError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Layout:
-    """Byte offsets: of the impl pointer in the Python object, of the rest in the impl."""
+class KeyLayout:
+    """Byte offsets: of the impl pointer in the Python object, of keys and autograd state in the impl (-1: not known).
+
+    ``flag`` is the offset of requires_grad in the autograd state (-1: not known); without it, or where it is not set,
+    libtorch is asked.
+    """
 
     impl: int
     key_set: int
+    autograd: int
+    flag: int
+
+
+@dataclass(frozen=True, slots=True)
+class RawLayout:
+    """Byte offsets in the impl."""
+
     sizes: int
     storage_offset: int
     dtype: int
@@ -74,7 +99,16 @@ def _probe_tensors() -> list[torch.Tensor]:
         torch.empty(1, 2, 1, 4, 1),
         torch.empty(2, 3, 5, 7, 1, 2, 3),
     ]
-    tensors += [torch.empty(4, requires_grad=True), torch.nn.Parameter(torch.empty(4, 6))]
+    leaf = torch.empty(4, requires_grad=True)
+    tensors += [
+        leaf,
+        torch.nn.Parameter(torch.empty(4, 6)),
+        leaf * 2,
+        leaf[1:],
+        leaf.detach(),
+        leaf[1:].detach(),
+    ]
+    tensors += [torch.empty(4, requires_grad=True).requires_grad_(False)]
     tensors += [torch.empty(4, dtype=torch.complex64).conj(), torch.empty(5, 9).expand(3, 5, 9)]
     with torch.inference_mode():
         tensors.append(torch.empty(6, 2))
@@ -153,28 +187,66 @@ def _find_code(
     raise LayoutError(f"no place holds the {what}")
 
 
-def find_layout() -> Layout:
-    """Search the memory of the probe tensors. Raises: LayoutError when something is not found."""
-    tensors = _probe_tensors()
+def _words(tensor: torch.Tensor) -> tuple[int, ...]:
+    return struct.unpack(f"{_BYTES // 8}Q", _check.read_words(tensor._cdata, _BYTES // 8))
+
+
+def _words_set_by_requires_grad() -> set[int]:
+    leaf = torch.empty(4)
+    before = _words(leaf)
+    leaf.requires_grad_()
+    after = _words(leaf)
+    return {i for i, (old, new) in enumerate(zip(before, after, strict=True)) if old == 0 and new != 0}
+
+
+def _find_autograd(tensors: Sequence[torch.Tensor]) -> int:
+    """The word that is NULL until a gradient is asked for, or -1 when there is not exactly one such word."""
+    places = set.intersection(*(_words_set_by_requires_grad() for _ in range(4)))
+    if len(places) != 1:
+        return -1
+    place = places.pop()
+    return 8 * place if all(_words(each)[place] for each in tensors if each.requires_grad) else -1
+
+
+def _flags_of_leaf(autograd: int) -> set[int]:
+    """The places of bytes in a leaf's autograd state that follow requires_grad."""
+    leaf = torch.empty(4, requires_grad=True)
+    state = _words(leaf)[autograd // 8]
+    before = _check.read_words(state, _STATE_WORDS)
+    leaf.requires_grad_(False)
+    after = _check.read_words(state, _STATE_WORDS)
+    leaf.requires_grad_()
+    again = _check.read_words(state, _STATE_WORDS)
+    return {i for i, flags in enumerate(zip(before, after, again, strict=True)) if flags == (1, 0, 1)}
+
+
+def _find_flag(autograd: int) -> int:
+    """The place of the flag in the autograd state; -1 when there is not exactly one."""
+    places = set.intersection(*(_flags_of_leaf(autograd) for _ in range(4))) if autograd >= 0 else set()
+    return places.pop() if len(places) == 1 else -1
+
+
+def find_keys(tensors: Sequence[torch.Tensor]) -> KeyLayout:
+    """Search the objects of the probe tensors. Raises: LayoutError when something is not found."""
     impl = _find_impl(tensors)
+    key_set = _only(_find_word([(each, _words(each)) for each in tensors], _key_set), "dispatch keys")
+    autograd = _find_autograd(tensors)
+    return KeyLayout(impl, key_set, autograd, _find_flag(autograd))
+
+
+def find_raw(tensors: Sequence[torch.Tensor]) -> RawLayout:
+    """Search the memory of the probe tensors. Raises: LayoutError when something is not found."""
     raw = [(tensor, _check.read_words(tensor._cdata, _BYTES // 8)) for tensor in tensors]
     words = [(tensor, struct.unpack(f"{_BYTES // 8}q", data)) for tensor, data in raw]
-    unsigned = [(tensor, struct.unpack(f"{_BYTES // 8}Q", data)) for tensor, data in raw]
     sizes = _find_sizes(words)
     offset = _only(_find_word(words, lambda tensor: int(tensor.storage_offset())), "storage offset")
     dtype = _find_code(raw, lambda tensor: tensor.dtype, offset + 8, "dtype")
-    return Layout(
-        impl=impl,
-        key_set=_only(_find_word(unsigned, _key_set), "dispatch keys"),
-        sizes=sizes,
-        storage_offset=offset,
-        dtype=dtype,
-        device=_find_code(raw, lambda tensor: tensor.device, dtype + 2, "device"),
-    )
+    device = _find_code(raw, lambda tensor: tensor.device, dtype + 2, "device")
+    return RawLayout(sizes, offset, dtype, device)
 
 
 def torch_metadata(tensor: torch.Tensor) -> tuple[object, ...]:
-    """What torch says, in the order of ``_check.raw_metadata`` without the two coded fields."""
+    """What torch says, in the order of ``_check.tensor_metadata`` without the two coded fields."""
     return (
         _key_set(tensor),
         tuple(tensor.shape),
@@ -185,35 +257,73 @@ def torch_metadata(tensor: torch.Tensor) -> tuple[object, ...]:
 
 
 def verify(tensors: Sequence[torch.Tensor]) -> None:
-    """Compare raw reads with torch's answers. Raises: LayoutError naming the first tensor that differs."""
+    """Compare the tier's reads with torch's answers. Raises: LayoutError naming the first tensor that differs."""
     codes: set[tuple[object, int, object, int]] = set()
     for tensor in tensors:
-        met = _check.raw_metadata(tensor)
-        if met is None or (*met[:4], met[6]) != torch_metadata(tensor):
-            raise LayoutError(f"raw reads differ for {tensor.dtype} {tuple(tensor.shape)} on {tensor.device}")
-        codes.add((tensor.dtype, met[4], tensor.device, met[5]))
+        met = _check.tensor_metadata(tensor)
+        if met is None or met[:5] != torch_metadata(tensor):
+            raise LayoutError(f"reads differ for {tensor.dtype} {tuple(tensor.shape)} on {tensor.device}")
+        codes.add((tensor.dtype, met[5], tensor.device, met[6]))
     if not (_is_code([(c[0], c[1]) for c in codes]) and _is_code([(c[2], c[3]) for c in codes])):
-        raise LayoutError("raw dtype or device codes are not one to one")
+        raise LayoutError("dtype or device codes are not one to one")
 
 
-def install_layout() -> str:
-    """Turn raw reading on when everything agrees; returns the reason when it does not, else an empty string."""
+def _install_raw(tensors: Sequence[torch.Tensor]) -> None:
+    found = find_raw(tensors)
+    _check.tensor_raw(found.sizes, found.storage_offset, found.dtype, found.device)
+
+
+def _install_shim(tensors: Sequence[torch.Tensor]) -> None:
+    missing = _check.tensor_shim(library_path("libtorch_cpu.so"))
+    if missing is not None:
+        raise LayoutError(f"libtorch_cpu has no {missing}")
+
+
+_INSTALL: Final = {"raw": _install_raw, "shim": _install_shim}
+
+
+def _try(tier: str, tensors: Sequence[torch.Tensor]) -> str:
     try:
-        found = find_layout()
-        on = _check.tensor_layout(
-            found.impl,
-            found.key_set,
-            found.sizes,
-            found.storage_offset,
-            found.dtype,
-            found.device,
-            library_path("libc10.so"),
-            _REQUIRES_GRAD,
-        )
-        if not on:
-            return "libc10 has no TensorImpl::requires_grad"
+        _INSTALL[tier](tensors)
+        _check.tensor_tier(tier)
         verify(_probe_tensors())
     except (LayoutError, AttributeError, RuntimeError) as error:
-        _check.tensor_layout(-1, 0, 0, 0, 0, 0, "", "")
+        _check.tensor_tier("python")
         return str(error)
     return ""
+
+
+def install_layout(best: str | None = None) -> tuple[str, dict[str, str]]:
+    """Find the first tier from ``best`` on that agrees with torch; checks made from now on use it.
+
+    Args:
+        best: the tier to start with; by default the one that `TIER_VARIABLE` names, or "raw".
+
+    Returns:
+        The tier, and why each one before it is not used.
+
+    Raises:
+        ValueError: there is no tier of that name.
+    """
+    start = best if best is not None else os.environ.get(TIER_VARIABLE, "raw")
+    if start not in TIERS:
+        raise ValueError(f"{start!r} is no way of reading tensors: {', '.join(TIERS)}")
+    _check.tensor_tier("python")
+    place = TIERS.index(start)
+    reasons = dict.fromkeys(TIERS[:place], "it was turned off")
+    tensors = _probe_tensors()
+    try:
+        keys = find_keys(tensors)
+        known = _check.tensor_keys(
+            keys.impl, keys.key_set, keys.autograd, keys.flag, library_path("libc10.so"), _REQUIRES_GRAD
+        )
+        if not known:
+            raise LayoutError("libc10 has no TensorImpl::requires_grad")
+    except (LayoutError, AttributeError, RuntimeError) as error:
+        return "python", reasons | dict.fromkeys(TIERS[place:-1], str(error))
+    for tier in TIERS[place:-1]:
+        reason = _try(tier, tensors)
+        if not reason:
+            return tier, reasons
+        reasons[tier] = reason
+    return "python", reasons

@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count
 from types import CellType, CodeType, FunctionType
-from typing import Final
+from typing import Any, Final
 
 from dynamo.guards import _check, ambient
 from dynamo.guards._unbound import UNBOUND
@@ -22,7 +22,7 @@ from dynamo.guards.kinds.clause import Clause
 from dynamo.guards.kinds.relations import Related
 from dynamo.guards.kinds.tensors import TensorIs
 from dynamo.guards.sources.roots import BUILTINS, CELLS, GLOBALS, parameter_name
-from dynamo.guards.sources.steps import super_lookup
+from dynamo.guards.sources.steps import has_literal, super_lookup
 
 VALID: Final = "___guarded_code.valid"
 MISSING: Final = (AttributeError, LookupError, ValueError)
@@ -79,7 +79,7 @@ class Binder:
         self._names: dict[int, str] = {}
 
     def __call__(self, value: object) -> str:
-        if type(value) in (int, str, bytes, bool, type(None)):
+        if has_literal(value):
             return repr(value)
         name = self._names.get(id(value))
         if name is None:
@@ -102,7 +102,8 @@ class _TensorChecks:
 def user_comment(clauses: Sequence[Clause]) -> str:
     """``  # toy.py:14`` for the lines that made the clauses, or nothing."""
     lines = dict.fromkeys(c.guard.user_line for c in clauses if c.guard.user_line is not None)
-    return "  # " + ", ".join(f"{file}:{line}" for file, line in lines) if lines else ""
+    words = ", ".join(f"{file}:{line}" for file, line in lines)
+    return "  # " + " ".join(words.splitlines()) if lines else ""  # a file's name may hold anything
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +125,19 @@ class CheckText:
         globals: Mapping[str, object],
         builtins: Mapping[str, object],
     ) -> CheckFn:
-        """The function, looking at these cells, globals and builtins."""
+        """The check, looking at these cells, globals and builtins."""
+        return self.function("check_fn", guarded_code, report, cells, globals, builtins)
+
+    def function(
+        self,
+        name: str,
+        guarded_code: object,
+        report: Callable[[BaseException], bool],
+        cells: Mapping[str, CellType],
+        globals: Mapping[str, object],
+        builtins: Mapping[str, object],
+    ) -> Callable[..., Any]:
+        """The function of this text, whatever it gives, under a name of its own."""
         env: dict[str, object] = {
             **FUNCTIONS,
             **self.objects,
@@ -135,7 +148,7 @@ class CheckText:
             BUILTINS: builtins,
             CELLS: cells,
         }
-        return FunctionType(self.code, env, "check_fn")
+        return FunctionType(self.code, env, name)
 
 
 def _part(clause: Clause, binder: Binder) -> tuple[str, str]:
@@ -161,6 +174,12 @@ def _parts(clauses: Sequence[Clause], binder: Binder) -> list[tuple[str, str]]:
     return parts
 
 
+def _compiled(source: str, filename: str) -> CodeType:
+    module = compile(source, filename, "exec")
+    linecache.cache[filename] = (len(source), None, source.splitlines(keepends=True), filename)
+    return next(const for const in module.co_consts if isinstance(const, CodeType))
+
+
 def generate(clauses: Sequence[Clause], arg_names: Sequence[str]) -> CheckText:
     """The Python form of a check."""
     binder = Binder()
@@ -174,8 +193,18 @@ def generate(clauses: Sequence[Clause], arg_names: Sequence[str]) -> CheckText:
         "    except Exception as ___error:\n        return ___report(___error)\n"
     )
     filename = f"<guards {next(_numbers)}>"
-    module = compile(source, filename, "exec")
-    code = next(const for const in module.co_consts if isinstance(const, CodeType))
-    linecache.cache[filename] = (len(source), None, source.splitlines(keepends=True), filename)
+    code = _compiled(source, filename)
+    verbose = tuple(text + comment for text, comment in parts)
+    return CheckText(tuple(text for text, _ in parts), verbose, source, code, binder.objects, names)
+
+
+def generate_single(clauses: Sequence[Clause], arg_names: Sequence[str]) -> CheckText:
+    """A function of the check's arguments that gives one function for each clause, to be asked one by one."""
+    binder = Binder()
+    parts = [_part(clause, binder) for clause in clauses]
+    names = tuple(parameter_name(name) for name in arg_names)
+    joined = "".join(f"\n        lambda: {text},{comment}" for text, comment in parts)
+    source = f"def clauses({', '.join((*names, '/')) if names else ''}):\n    return ({joined}\n    )\n"
+    code = _compiled(source, f"<guards {next(_numbers)}, one by one>")
     verbose = tuple(text + comment for text, comment in parts)
     return CheckText(tuple(text for text, _ in parts), verbose, source, code, binder.objects, names)

@@ -21,23 +21,28 @@ class NativeStatus:
     """How checks run here.
 
     Attributes:
-        tensors: "raw" when tensors are compared in memory, "python" when through torch's public answers.
-        tensor_reason: why not raw; empty when raw.
+        tensors: how tensors are read: "raw" in their memory, "shim" through libtorch's stable C interface, "python"
+            through torch's public answers.
+        tensors_refused: the better ways that are not used, with the reason.
+        remembers: whether a check skips what cannot have changed since an earlier one (no, when the interpreter has
+            no dict watcher left).
         ambient_native: ambient states read in C.
         ambient_refused: ambient states read through Python, with the reason.
         torch_version: the torch that was probed.
     """
 
     tensors: str
-    tensor_reason: str
+    tensors_refused: dict[str, str]
+    remembers: bool
     ambient_native: tuple[str, ...]
     ambient_refused: dict[str, str]
     torch_version: str
 
     def __str__(self) -> str:
         lines = [f"torch {self.torch_version}: tensors checked {self.tensors}"]
-        if self.tensor_reason:
-            lines.append(f"  not raw: {self.tensor_reason}")
+        lines += [f"  not {tier}: {reason}" for tier, reason in self.tensors_refused.items()]
+        if not self.remembers:
+            lines.append("  every guard is walked on each check: the interpreter has no dict watcher left")
         lines.append(f"  ambient state in C: {', '.join(self.ambient_native) or 'none'}")
         lines += [f"  {name} through Python: {reason}" for name, reason in self.ambient_refused.items()]
         return "\n".join(lines)
@@ -49,7 +54,7 @@ def report_error(error: BaseException) -> bool:
     return False
 
 
-def _install() -> str:
+def _install() -> tuple[str, dict[str, str]]:
     _check.tensor_type(torch.Tensor)
     _check.tensor_fallback(check_facts)
     _check.set_report(report_error)
@@ -58,14 +63,16 @@ def _install() -> str:
     return install_layout()
 
 
-_TENSOR_REASON: Final = _install()
+_TENSORS: Final = _install()
 
 
 def native_status() -> NativeStatus:
     """What the probes at import found."""
+    tier, refused = _TENSORS
     return NativeStatus(
-        tensors="python" if _TENSOR_REASON else "raw",
-        tensor_reason=_TENSOR_REASON,
+        tensors=tier,
+        tensors_refused=dict(refused),
+        remembers=_check.MARKS,
         ambient_native=tuple(ambient.NATIVE),
         ambient_refused=dict(ambient.REFUSED),
         torch_version=torch.__version__,

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from dynamo.guards.kinds.clause import Clause, short
 from dynamo.guards.kinds.values import IsUnbound
-from dynamo.guards.python import MISSING, generate
+from dynamo.guards.python import MISSING, CheckText, generate_single
 from dynamo.guards.scope import GuardScope
 from dynamo.guards.status import report_error
 
@@ -41,10 +41,25 @@ class _Always:
     valid = True
 
 
-def _holds(clause: Clause, scope: GuardScope) -> bool:
-    text = generate([clause], scope.arg_names)
+def one_by_one(clauses: Sequence[Clause], arg_names: Sequence[str]) -> CheckText:
+    """What `failures` asks: the clauses as functions, compiled together."""
+    return generate_single(clauses, arg_names)
+
+
+def _questions(text: CheckText, scope: GuardScope) -> Sequence[Callable[[], object]]:
     cells = dict(zip(scope.free_names, scope.closure or (), strict=True))
-    return text.bind(_Always, report_error, cells, scope.globals, scope.builtins)(*scope.args)
+    ask = text.function("clauses", _Always, report_error, cells, scope.globals, scope.builtins)
+    questions: Sequence[Callable[[], object]] = ask(*scope.args)
+    return questions
+
+
+def _holds(question: Callable[[], object]) -> bool:
+    try:
+        return bool(question())
+    except MISSING:
+        return False
+    except Exception as error:  # the guarded values and predicates are the user's and may raise anything
+        return report_error(error)
 
 
 def _met(clause: Clause, scope: GuardScope) -> str:
@@ -52,12 +67,14 @@ def _met(clause: Clause, scope: GuardScope) -> str:
         value = clause.source.load(scope)
     except (*MISSING, TypeError):
         return "no such value"
+    except Exception as error:  # reading it runs code that was not there at capture
+        return f"a value that raises {short(error)}"
     if isinstance(clause, IsUnbound):
         return short(value)
     try:
         return clause.met(value)
     except Exception as error:  # the value is the user's and may do anything
-        return f"a value that raises {error!r}"
+        return f"a value that raises {short(error)}"
 
 
 def _name(clause: Clause) -> str:
@@ -72,11 +89,20 @@ def in_words(clauses: Sequence[Clause]) -> tuple[str, ...]:
     return tuple(f"{name}: {', '.join(words)}" for name, words in expected.items())
 
 
-def failures(clauses: Sequence[Clause], scope: GuardScope, limit: int | None = None) -> list[Failure]:
-    """The guards that do not hold in a scope, in the order of checking; at most ``limit``."""
+def failures(
+    clauses: Sequence[Clause], text: CheckText, scope: GuardScope, limit: int | None = None
+) -> list[Failure]:
+    """The guards that do not hold in a scope, in the order of checking; at most ``limit``.
+
+    Args:
+        clauses: the guards' clauses.
+        text: what `one_by_one` made of them.
+        scope: the values.
+        limit: stop after so many; None for all.
+    """
     found: list[Failure] = []
-    for clause in clauses:
-        if not _holds(clause, scope):
+    for clause, question in zip(clauses, _questions(text, scope), strict=True):
+        if not _holds(question):
             guard = clause.guard
             found.append(
                 Failure(_name(clause), guard.kind, clause.expected(), _met(clause, scope), guard.user_line)

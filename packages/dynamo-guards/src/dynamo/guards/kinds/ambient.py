@@ -32,7 +32,7 @@ class AmbientIs(Clause):
         return ambient.read(self.state) == self.number
 
     def expected(self) -> str:
-        return f"{self.state.replace('_', ' ')} {self.number}"
+        return f"{self.state.replace('_', ' ')} {ambient.in_words(self.state, self.number)}"
 
     def met(self, value: object) -> str:
-        return str(ambient.read(self.state))
+        return ambient.in_words(self.state, ambient.read(self.state))

@@ -8,6 +8,7 @@ from typing import final
 
 from dynamo.guards.kinds.clause import Clause, Test, short
 from dynamo.guards.sources import Bind
+from dynamo.guards.sources.steps import literal
 
 
 @final
@@ -59,17 +60,16 @@ class Member(Clause):
     present: bool
 
     def text(self, ref: str, bind: Bind) -> str:
-        key = repr(self.key) if isinstance(self.key, str | int) else bind(self.key)
-        return f"{key} {'in' if self.present else 'not in'} {ref}"
+        return f"{literal(self.key, bind)} {'in' if self.present else 'not in'} {ref}"
 
     def native(self) -> Test:
         return Test("TEST_CONTAINS" if self.present else "TEST_LACKS", operand=self.key)
 
     def expected(self) -> str:
-        return f"{'a' if self.present else 'no'} key {self.key!r}"
+        return f"{'a' if self.present else 'no'} key {short(self.key)}"
 
     def met(self, value: object) -> str:
-        return f"{'no' if self.present else 'a'} key {self.key!r}"
+        return f"{'no' if self.present else 'a'} key {short(self.key)}"
 
 
 @final

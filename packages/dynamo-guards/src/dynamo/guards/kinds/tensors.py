@@ -1,14 +1,14 @@
 """The test on a tensor: exact class, dtype, device, layout, requires_grad, sizes, strides, dispatch keys and flags.
 
-A plain strided tensor whose raw reads agree with torch is compared in its memory; any other (a subclass, sparse, nested,
-quantised, wrapped by a functional transform) through torch's public answers.
+A plain strided tensor is compared natively, in the cheapest way that was proven on this torch (layout.py); any other (a
+subclass, sparse, nested, quantised, wrapped by a functional transform) through torch's public answers.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import final
+from dataclasses import dataclass, fields
+from typing import Final, final
 
 import torch
 
@@ -22,8 +22,8 @@ Extents = tuple[int | None, ...]
 
 @final
 @dataclass(frozen=True, slots=True)
-class TensorFacts:
-    """What the check compares, as torch's public interface tells it; None stands for "any"."""
+class TensorKind:
+    """What a tensor must be beside its extents, as torch's public interface tells it; None stands for "any"."""
 
     class_name: str
     class_id: int
@@ -31,39 +31,42 @@ class TensorFacts:
     device: torch.device
     layout: torch.layout
     requires_grad: bool
-    sizes: Extents | None
-    strides: Extents | None
     is_conj: bool
     is_neg: bool
     is_inference: bool
     keys: int
-    storage_offset: int | None
     data_pointer: int | None
 
 
-def _strides(tensor: torch.Tensor) -> Extents | None:
-    return tensor.stride() if tensor.layout is torch.strided and not tensor.is_nested else None
+_KIND_FACTS: Final = tuple(field.name for field in fields(TensorKind))
+_NATIVE_KINDS: Final[dict[tuple[type, bytes], TensorKind]] = {}
+"""Kinds whose native answers were compared with torch's, for tensors of torch's own two classes; a few dozen at most."""
 
 
-def read_facts(tensor: torch.Tensor, *, offset: bool, pointer: bool) -> TensorFacts:
-    """The facts of a tensor, without its subclass's own code."""
+def read_kind(tensor: torch.Tensor, *, pointer: bool) -> TensorKind:
+    """The kind of a tensor, without its subclass's own code."""
     with torch._C.DisableTorchFunctionSubclass():
-        return TensorFacts(
+        return TensorKind(
             class_name=type(tensor).__qualname__,
             class_id=id(type(tensor)),
             dtype=tensor.dtype,
             device=tensor.device,
             layout=tensor.layout,
             requires_grad=tensor.requires_grad,
-            sizes=None if tensor.is_nested else tuple(tensor.shape),
-            strides=_strides(tensor),
             is_conj=tensor.is_conj(),
             is_neg=tensor.is_neg(),
             is_inference=tensor.is_inference(),
             keys=int(torch._C._dispatch_keys(tensor).raw_repr()),
-            storage_offset=int(tensor.storage_offset()) if offset else None,
             data_pointer=tensor.data_ptr() if pointer else None,
         )
+
+
+def read_extents(tensor: torch.Tensor) -> tuple[Extents | None, Extents | None]:
+    """Sizes and strides, None where the tensor has no such thing."""
+    with torch._C.DisableTorchFunctionSubclass():
+        if tensor.is_nested:
+            return None, None
+        return tuple(tensor.shape), tensor.stride() if tensor.layout is torch.strided else None
 
 
 def _extents_hold(expected: Extents | None, met: Extents | None) -> bool:
@@ -74,35 +77,49 @@ def _extents_hold(expected: Extents | None, met: Extents | None) -> bool:
     return all(want is None or want == have for want, have in zip(expected, met, strict=True))
 
 
-def differences(expected: TensorFacts, tensor: torch.Tensor) -> list[tuple[str, object, object]]:
+def differences(spec: _check.TensorSpec, tensor: torch.Tensor) -> list[tuple[str, object, object]]:
     """(fact, expected, met) for all that differ."""
-    met = read_facts(
-        tensor,
-        offset=expected.storage_offset is not None,
-        pointer=expected.data_pointer is not None,
-    )
+    expected = spec.kind
+    met = read_kind(tensor, pointer=expected.data_pointer is not None)
     found: list[tuple[str, object, object]] = []
-    for name in TensorFacts.__dataclass_fields__:
+    for name in _KIND_FACTS:
         want, have = getattr(expected, name), getattr(met, name)
-        same = _extents_hold(want, have) if name in ("sizes", "strides") else want == have
-        if not same:
+        if want != have:
             found.append((name, want, have))
+    sizes, strides = read_extents(tensor)
+    if not _extents_hold(spec.sizes, sizes):
+        found.append(("sizes", spec.sizes, sizes))
+    if not _extents_hold(spec.strides, strides):
+        found.append(("strides", spec.strides, strides))
+    if spec.storage_offset is not None and spec.storage_offset != tensor.storage_offset():
+        found.append(("storage_offset", spec.storage_offset, tensor.storage_offset()))
     return found
 
 
-def check_facts(expected: TensorFacts, tensor: torch.Tensor) -> bool:
-    """The check through torch's public answers; `_check` calls it for tensors that are not read raw."""
-    return not differences(expected, tensor)
+def check_facts(spec: _check.TensorSpec, tensor: torch.Tensor) -> bool:
+    """The check through torch's public answers; `_check` calls it for tensors that it does not read itself."""
+    return not differences(spec, tensor)
 
 
-def _raw_reads_agree(tensor: torch.Tensor) -> bool:
+def _native_answers_agree(tensor: torch.Tensor) -> bool:
     if type(tensor) not in (torch.Tensor, torch.nn.Parameter) or tensor.layout is not torch.strided:
         return False
     keys = torch._C._dispatch_keys(tensor)
     if tensor.is_nested or tensor.is_quantized or keys.has(torch._C.DispatchKey.Python):
         return False
-    met = _check.raw_metadata(tensor)
-    return met is not None and (*met[:4], met[6]) == torch_metadata(tensor)
+    met = _check.tensor_metadata(tensor)
+    return met is not None and met[:5] == torch_metadata(tensor)
+
+
+def _native_kind(tensor: torch.Tensor) -> TensorKind | None:
+    """The kind that tensors of one native key share; None for one that is not read natively."""
+    key = _check.tensor_key(tensor)
+    if key is None:
+        return None
+    kind = _NATIVE_KINDS.get(key)
+    if kind is None and _native_answers_agree(tensor):
+        kind = _NATIVE_KINDS[key] = read_kind(tensor, pointer=False)
+    return kind
 
 
 @final
@@ -110,7 +127,6 @@ def _raw_reads_agree(tensor: torch.Tensor) -> bool:
 class TensorIs(Clause):
     """The tensor has the metadata of the one at capture."""
 
-    facts: TensorFacts
     spec: _check.TensorSpec
 
     def text(self, ref: str, bind: Bind) -> str:
@@ -120,14 +136,33 @@ class TensorIs(Clause):
         return Test("TEST_TENSOR", operand=self.spec)
 
     def expected(self) -> str:
-        shape = "×".join("?" if size is None else str(size) for size in self.facts.sizes or ())
-        return f"{self.facts.class_name} of {self.facts.dtype}, shape ({shape}), on {self.facts.device}"
+        kind = self.spec.kind
+        shape = "×".join("?" if size is None else str(size) for size in self.spec.sizes or ())
+        return f"{kind.class_name} of {kind.dtype}, shape ({shape}), on {kind.device}"
 
     def met(self, value: object) -> str:
         if not isinstance(value, torch.Tensor):
             return f"type {type(value).__qualname__}"
-        found = differences(self.facts, value)
+        found = differences(self.spec, value)
         return ", ".join(f"{name} {short(have)} instead of {short(want)}" for name, want, have in found)
+
+
+def _free_dims(tensor: torch.Tensor, dynamic_dims: Sequence[int] | bool) -> tuple[int, ...]:
+    if not dynamic_dims:  # none, or no tuple at all
+        return ()
+    dims = tensor.dim()
+    return tuple(range(dims)) if dynamic_dims is True else tuple({dim % dims for dim in dynamic_dims})
+
+
+def _python_spec(
+    tensor: torch.Tensor, free: tuple[int, ...], *, offset: bool, pointer: bool
+) -> _check.TensorSpec:
+    sizes, strides = read_extents(tensor)
+    if sizes is not None and free:
+        sizes = tuple(None if i in free else size for i, size in enumerate(sizes))
+        strides = tuple(None for _ in sizes) if strides is not None else None
+    place = int(tensor.storage_offset()) if offset else -1
+    return _check.TensorSpec(tensor, read_kind(tensor, pointer=pointer), sizes, strides, place)
 
 
 def tensor_spec(
@@ -136,8 +171,8 @@ def tensor_spec(
     dynamic_dims: Sequence[int] | bool = (),
     offset: bool = False,
     pointer: bool = False,
-) -> tuple[TensorFacts, _check.TensorSpec]:
-    """The facts and the native spec of a tensor.
+) -> _check.TensorSpec:
+    """What a tensor must be.
 
     Args:
         tensor: the tensor at capture; not kept.
@@ -145,15 +180,7 @@ def tensor_spec(
         offset: whether the storage offset must stay.
         pointer: whether the data must stay where they are (an input that the backend treats as static).
     """
-    facts = read_facts(tensor, offset=offset, pointer=pointer)
-    sizes, strides = facts.sizes, facts.strides
-    if sizes is not None and dynamic_dims is not False:
-        free = set(range(len(sizes))) if dynamic_dims is True else {dim % len(sizes) for dim in dynamic_dims}
-        if free:
-            sizes = tuple(None if i in free else size for i, size in enumerate(sizes))
-            strides = tuple(None for _ in sizes) if strides is not None else None
-    names = {name: getattr(facts, name) for name in TensorFacts.__dataclass_fields__}
-    facts = TensorFacts(**{**names, "sizes": sizes, "strides": strides})
-    raw = not pointer and _raw_reads_agree(tensor)
-    native = (sizes, strides) if raw else (None, None)
-    return facts, _check.TensorSpec(tensor, native[0], native[1], offset, raw, facts)
+    kind = _native_kind(tensor) if not pointer else None
+    free = _free_dims(tensor, dynamic_dims) if dynamic_dims else ()
+    spec = _check.native_spec(tensor, kind, free, offset) if kind is not None else None
+    return spec if spec is not None else _python_spec(tensor, free, offset=offset, pointer=pointer)

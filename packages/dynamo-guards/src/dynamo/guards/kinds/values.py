@@ -7,6 +7,7 @@ from typing import Final, final
 
 from dynamo.guards.kinds.clause import Clause, Test, short
 from dynamo.guards.sources import Bind, Source
+from dynamo.guards.sources.steps import has_literal
 
 _PLAIN_EQUALITY: Final = (int, str, bytes)
 
@@ -95,7 +96,7 @@ class Equals(Clause):
     value: object
 
     def text(self, ref: str, bind: Bind) -> str:
-        if type(self.value) in _PLAIN_EQUALITY:
+        if type(self.value) in _PLAIN_EQUALITY and has_literal(self.value):
             return f"{ref} == {self.value!r}"
         return f"___same({ref}, {bind(self.value)})"
 

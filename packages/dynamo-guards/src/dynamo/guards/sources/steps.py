@@ -6,11 +6,13 @@ code on every check (a property, a custom ``__getitem__``) is refused in `Source
 
 from __future__ import annotations
 
+import keyword
 import types
 import weakref
+from collections import OrderedDict
 from collections.abc import Hashable
 from dataclasses import dataclass
-from typing import Final, final
+from typing import Any, Final, final
 
 import torch
 
@@ -39,9 +41,31 @@ _ITEM_LOADS: Final[dict[type, str]] = {list: "LIST_ITEM", tuple: "TUPLE_ITEM", d
 _LITERALS: Final = (int, str, bytes, bool, type(None))
 
 
+_LITERAL_BITS: Final = 4096
+"""Longer ints are no literals: Python refuses to write them (`sys.set_int_max_str_digits`)."""
+
+_FUNCTION_PARTS: Final = ("__code__", "__defaults__", "__kwdefaults__", "__closure__")
+"""In the order of the numbers that the native load takes."""
+
+
+def has_literal(value: object) -> bool:
+    """Whether the repr of a value is short and reads back exactly."""
+    return type(value) in _LITERALS and not (isinstance(value, int) and value.bit_length() > _LITERAL_BITS)
+
+
 def literal(value: object, bind: Bind) -> str:
     """A key as text: its own repr when that reads back exactly, else a bound name."""
-    return repr(value) if type(value) in _LITERALS else bind(value)
+    return repr(value) if has_literal(value) else bind(value)
+
+
+def ordered_keys(value: dict[Any, object]) -> tuple[Hashable, ...]:
+    """The keys in the order of iteration, without a subclass's own code."""
+    return tuple(OrderedDict.__iter__(value) if isinstance(value, OrderedDict) else dict.__iter__(value))
+
+
+def _is_plain_name(name: str) -> bool:
+    """Whether ``x.name`` reads this very attribute: the parser takes keywords and normalises what is not ASCII."""
+    return name.isidentifier() and name.isascii() and not keyword.iskeyword(name)
 
 
 def class_attribute(cls: type, name: str) -> object | None:
@@ -84,6 +108,16 @@ def _attribute_refusal(base: object, name: str) -> str | None:
     return None
 
 
+def is_shadowed(base: object, name: str) -> bool:
+    """Whether the attribute lies in the instance's dict, before a descriptor of the class that would run code.
+
+    So it is with a `functools.cached_property` that was read: once deleted, reading it runs the user's function.
+    """
+    found = class_attribute(type(base), name)
+    runs_code = hasattr(type(found), "__get__") and not isinstance(found, _PLAIN_DESCRIPTORS)
+    return found is not None and runs_code and name in getattr(base, "__dict__", ())
+
+
 @dataclass(frozen=True, slots=True)
 class StepSource(Source):
     """A path that extends another one."""
@@ -108,7 +142,7 @@ class AttrSource(StepSource):
 
     def expression(self, bind: Bind) -> str:
         base = self.origin.expression(bind)
-        return f"{base}.{self.attr}" if self.attr.isidentifier() else f"getattr({base}, {self.attr!r})"
+        return f"{base}.{self.attr}" if _is_plain_name(self.attr) else f"getattr({base}, {self.attr!r})"
 
     def load(self, scope: Scope) -> object:
         return getattr(self.origin.load(scope), self.attr)
@@ -118,6 +152,8 @@ class AttrSource(StepSource):
         refusal = _attribute_refusal(base, self.attr)
         if refusal is not None:
             raise ValueError(refusal)
+        if type(base) is types.FunctionType and self.attr in _FUNCTION_PARTS:
+            return Load("FUNCTION_PART", number=_FUNCTION_PARTS.index(self.attr))
         return Load("MODULE_ATTR" if is_torch_module(base) else "ATTR", operand=self.attr)
 
 
@@ -185,7 +221,7 @@ class DictKeySource(StepSource):
         base = self.origin.load(scope)
         if not isinstance(base, dict):
             raise LookupError(f"{type(base).__qualname__} is not a dict")
-        return list(dict.keys(base))[self.index]
+        return ordered_keys(base)[self.index]
 
     def native(self, scope: Scope) -> Load:
         if self.index < 0:
@@ -229,31 +265,52 @@ class ClassAttrSource(StepSource):
 
 
 @final
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, init=False)
 class SuperSource(StepSource):
-    """What ``super(after, origin)`` holds under a name, unbound; ``after`` is a class, kept by its source's guards."""
+    """What ``super(after, origin)`` holds under a name, unbound; the class ``after`` is not kept alive."""
 
-    after: type
+    reference: weakref.ref[type]
     attr: str
 
+    def __init__(self, origin: Source, after: type, attr: str) -> None:
+        object.__setattr__(self, "origin", origin)
+        object.__setattr__(self, "reference", weakref.ref(after))
+        object.__setattr__(self, "attr", attr)
+
+    @property
+    def after(self) -> type:
+        """The class whose place in the MRO counts. Raises: LookupError when it died."""
+        found = self.reference()
+        if found is None:
+            raise LookupError("the class of super() has died")
+        return found
+
     def expression(self, bind: Bind) -> str:
-        return f"___super_lookup({bind(self.after)}, {self.origin.expression(bind)}, {self.attr!r})"
+        found = self.reference()
+        after = f"{id(found)}" if found is not None else "0"
+        return f"___super_lookup({after}, {self.origin.expression(bind)}, {self.attr!r})"
+
+    def name(self) -> str:
+        found = self.reference()
+        after = found.__qualname__ if found is not None else "a dead class"
+        return f"super({after}, {self.origin.name()}).{self.attr}"
 
     def load(self, scope: Scope) -> object:
-        return super_lookup(self.after, self.origin.load(scope), self.attr)
+        return super_lookup(id(self.after), self.origin.load(scope), self.attr)
 
     def native(self, scope: Scope) -> Load:
         return Load("SUPER_ATTR", number=id(self.after), operand=self.attr)
 
 
-def super_lookup(after: type, value: object, name: str) -> object:
+def super_lookup(after_id: int, value: object, name: str) -> object:
     """The first definition of a name after a class in the MRO of a value (or of a class). Raises: AttributeError."""
     mro = (value if isinstance(value, type) else type(value)).__mro__
-    position = mro.index(after) if after in mro else len(mro)
+    ids = [id(cls) for cls in mro]
+    position = ids.index(after_id) if after_id in ids else len(mro)
     for cls in mro[position + 1 :]:
         if name in vars(cls):
             return vars(cls)[name]
-    raise AttributeError(f"no {name!r} after {after.__qualname__}")
+    raise AttributeError(f"super() has no {name!r}")
 
 
 @final
@@ -307,7 +364,9 @@ class FunctionPartSource(StepSource):
         return getattr(self.origin.load(scope), self.part)
 
     def native(self, scope: Scope) -> Load:
-        return Load("ATTR", operand=self.part)
+        if self.part not in _FUNCTION_PARTS or type(self.origin.load(scope)) is not types.FunctionType:
+            raise ValueError(f"{self.part} is no part of a Python function")
+        return Load("FUNCTION_PART", number=_FUNCTION_PARTS.index(self.part))
 
 
 def code_source(function: Source) -> Source:
