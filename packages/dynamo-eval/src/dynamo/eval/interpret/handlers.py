@@ -10,6 +10,7 @@ from dynamo.eval.interpret.ops import (
     build,
     calls,
     exceptions,
+    imports,
     jumps,
     names,
     stack,
@@ -26,4 +27,5 @@ HANDLERS: Final[Mapping[str, Handler]] = merge(
     jumps.table,
     blocks.table,
     exceptions.table,
+    imports.table,
 )

@@ -3,6 +3,7 @@
 from dynamo.eval.models import builtin_calls as _builtin_calls
 from dynamo.eval.models import containers as _containers
 from dynamo.eval.models import functools_calls as _functools_calls
+from dynamo.eval.models import inspection as _inspection
 from dynamo.eval.models import instances as _instances
 from dynamo.eval.models import iteration as _iteration
 from dynamo.eval.models import itertools_calls as _itertools_calls
@@ -13,6 +14,7 @@ __all__ = [
     "_builtin_calls",
     "_containers",
     "_functools_calls",
+    "_inspection",
     "_instances",
     "_iteration",
     "_itertools_calls",

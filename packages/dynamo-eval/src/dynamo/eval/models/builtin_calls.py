@@ -16,8 +16,10 @@ from dynamo.eval.variables.classes import ClassVariable
 from dynamo.eval.variables.constant import ConstantVariable, fold
 from dynamo.eval.variables.dictionary import DictVariable, DictViewVariable
 from dynamo.eval.variables.function import FunctionVariable, MethodVariable
+from dynamo.eval.variables.instance_dict import InstanceDictVariable
 from dynamo.eval.variables.keys import key_of
 from dynamo.eval.variables.lookup import MISSING, NoSuchAttribute, static_lookup
+from dynamo.eval.variables.mapping_proxy import MappingProxyVariable
 from dynamo.eval.variables.objects import UserObjectVariable
 from dynamo.eval.variables.sequence import RangeVariable, SequenceVariable
 from dynamo.eval.variables.sets import SetVariable
@@ -52,8 +54,12 @@ def call_len(tx: Translator, args: Args, kwargs: Kwargs) -> VariableTracker:
         return fold(len, value.as_python_constant())
     if isinstance(value, TensorVariable):
         return value.call_method(tx, "__len__", [], {})
-    if isinstance(value, UserObjectVariable | ClassVariable):
-        return value.call_special(tx, "__len__", [])
+    if isinstance(value, UserObjectVariable | ClassVariable | MappingProxyVariable | InstanceDictVariable):
+        return (
+            value.call_method(tx, "__len__", [], {})
+            if isinstance(value, InstanceDictVariable)
+            else value.call_special(tx, "__len__", [])
+        )
     raise GraphBreak(f"len() of {value.describe()}")
 
 

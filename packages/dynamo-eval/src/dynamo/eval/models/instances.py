@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import torch
 
-from dynamo.eval.errors import GraphBreak
+from dynamo.eval.errors import GraphBreak, PythonRaise
 from dynamo.eval.models.builtin_calls import Args, Kwargs, expect
 from dynamo.eval.models.exceptions import make_exception
 from dynamo.eval.variables.base import Translator, VariableTracker, realize
@@ -20,6 +20,7 @@ from dynamo.eval.variables.dictionary import DictVariable
 from dynamo.eval.variables.iterator import iterator_of
 from dynamo.eval.variables.lookup import (
     MISSING,
+    NoSuchAttribute,
     builtin_layout,
     is_python_class,
     static_lookup,
@@ -79,7 +80,8 @@ def _new(layout: type, content: Callable[[Translator, Args, Kwargs], VariableTra
         if kind.value is layout and layout is not object:
             return kind.call(tx, args[1:], kwargs)
         _refuse_unknown_layout(kind.value)
-        if builtin_layout(kind.value) is not layout:
+        found = builtin_layout(kind.value)
+        if found is not layout and not (layout is dict and found is OrderedDict):
             raise GraphBreak(f"TypeError: {layout.__name__}.__new__({kind.value.__qualname__}) is not safe")
         if layout is object and len(args) + len(kwargs) > 1:
             _refuse_surplus(kind.value)
@@ -96,6 +98,11 @@ def _refuse_surplus(kind: type) -> None:
         raise GraphBreak(f"TypeError: {kind.__qualname__}() takes no arguments")
 
 
+def _dict_content(tx: Translator, args: Args, kwargs: Kwargs) -> VariableTracker:
+    kind = realize(args[0]).as_python_constant()
+    return DictVariable([], OrderedDict if issubclass(kind, OrderedDict) else dict)
+
+
 def _tuple_content(tx: Translator, args: Args, kwargs: Kwargs) -> VariableTracker:
     items = expect("tuple.__new__", args[1:], kwargs, 0, 1)
     return TupleVariable(iterator_of(tx, items[0]).unpack(tx) if items else [])
@@ -107,9 +114,9 @@ def _frozenset_content(tx: Translator, args: Args, kwargs: Kwargs) -> VariableTr
 
 
 _new(object, lambda tx, args, kwargs: None)
-_new(dict, lambda tx, args, kwargs: DictVariable([]))
+_new(dict, _dict_content)
 if OrderedDict.__new__ is not dict.__new__:
-    _new(OrderedDict, lambda tx, args, kwargs: DictVariable([], OrderedDict))
+    _new(OrderedDict, _dict_content)
 _new(list, lambda tx, args, kwargs: ListVariable([]))
 _new(set, lambda tx, args, kwargs: SetVariable([]))
 _new(tuple, _tuple_content)
@@ -133,7 +140,14 @@ def _name(args: Args) -> str:
 @models(*{static_lookup(kind, "__getattribute__") for kind in (object, dict, list, tuple, set, frozenset)})
 def call_getattribute(tx: Translator, args: Args, kwargs: Kwargs) -> VariableTracker:
     expect("__getattribute__", args, kwargs, 2)
-    return _owner("object.__getattribute__", args).generic_get_attr(tx, _name(args))
+    owner, name = _owner("object.__getattribute__", args), _name(args)
+    try:
+        return owner.generic_get_attr(tx, name)
+    except NoSuchAttribute as error:
+        message = f"{owner.kind.__name__!r} object has no attribute {name!r}"
+        if error.what != f"AttributeError: {message}":
+            raise
+        raise PythonRaise(AttributeError, (message,)) from error
 
 
 @models(object.__dict__["__setattr__"])

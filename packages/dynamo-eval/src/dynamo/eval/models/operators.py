@@ -19,6 +19,7 @@ from dynamo.eval.variables.iterator import IteratorVariable, iterator_of
 from dynamo.eval.variables.keys import prepare_key
 from dynamo.eval.variables.known import KnownVariable
 from dynamo.eval.variables.lookup import MISSING, static_lookup
+from dynamo.eval.variables.mapping_proxy import MappingProxyVariable
 from dynamo.eval.variables.objects import UserObjectVariable
 from dynamo.eval.variables.sequence import (
     ListVariable,
@@ -459,7 +460,7 @@ def contains(tx: Translator, container: VariableTracker, item: VariableTracker) 
         return ConstantVariable(any(equal(tx, each, item) for each in iterator_of(tx, container).unpack(tx)))
     if isinstance(container, TensorVariable):
         return call_torch(tx, "call_method", "__contains__", [container, item], {})
-    if isinstance(container, UserObjectVariable | ClassVariable):
+    if isinstance(container, UserObjectVariable | ClassVariable | MappingProxyVariable):
         if static_lookup(container.python_type(), "__contains__") is MISSING:
             return ConstantVariable(
                 any(equal(tx, each, item) for each in iterator_of(tx, container).unpack(tx))
@@ -481,7 +482,7 @@ def get_item(tx: Translator, container: VariableTracker, key: VariableTracker) -
         known = constants([key], {})
         if known is not None:
             return fold(operator.getitem, container.value, known[0][0])
-    if isinstance(container, UserObjectVariable):
+    if isinstance(container, UserObjectVariable | MappingProxyVariable):
         return container.call_special(tx, "__getitem__", [key])
     raise GraphBreak(f"{container.describe()}[…]")
 

@@ -54,7 +54,7 @@ def call_enable_grad(tx: Translator, args: Args, kwargs: Kwargs) -> VariableTrac
     return GradModeVariable(True)
 
 
-@models(is_scripting, is_tracing)
+@models(is_scripting, is_tracing, torch.compiler.is_exporting)
 def call_is_scripting(tx: Translator, args: Args, kwargs: Kwargs) -> VariableTracker:
     return ConstantVariable(False)
 

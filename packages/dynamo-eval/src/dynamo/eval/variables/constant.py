@@ -5,7 +5,7 @@ from typing import Any, Final, final
 
 import torch
 
-from dynamo.eval.errors import GraphBreak, raised_by_python
+from dynamo.eval.errors import GraphBreak, PythonRaise, raised_by_python
 from dynamo.eval.variables.base import Translator, VariableTracker, constants
 from dynamo.guards import Source
 
@@ -43,7 +43,7 @@ class ConstantVariable(VariableTracker):
         try:
             found = getattr(self.value, name)
         except AttributeError as error:
-            raise GraphBreak(str(error)) from error
+            raise PythonRaise(AttributeError, (str(error),)) from error
         if type(found) in LITERALS:
             return ConstantVariable(found)
         if callable(found):

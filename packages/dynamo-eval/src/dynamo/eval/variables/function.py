@@ -6,11 +6,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, final
 
+from dynamo.eval.effects import AttributeWrite
 from dynamo.eval.errors import GraphBreak
 from dynamo.eval.variables.base import Translator, VariableTracker, realize
 from dynamo.eval.variables.cell import CellVariable
-from dynamo.eval.variables.constant import ConstantVariable
+from dynamo.eval.variables.constant import ConstantVariable, from_constant
 from dynamo.eval.variables.dictionary import DictVariable
+from dynamo.eval.variables.lookup import NoSuchAttribute
 from dynamo.eval.variables.sequence import TupleVariable
 from dynamo.eval.variables.wrap import Builder, wrap_value
 from dynamo.guards import AttrSource, ItemSource, Source
@@ -92,11 +94,53 @@ class UserFunctionVariable(FunctionVariable):
         )
 
     def get_attr(self, tx: Translator, name: str) -> VariableTracker:
+        source = self.source
+        written = tx.output.effects.find(AttributeWrite(self, name, None))
+        if isinstance(written, AttributeWrite):
+            if not isinstance(written.value, VariableTracker):
+                raise NoSuchAttribute(f"AttributeError: 'function' object has no attribute {name!r}")
+            return realize(written.value)
         if name in ("__name__", "__qualname__", "__module__", "__doc__"):
             return ConstantVariable(getattr(self.value, name))
-        if self.source is not None and name in self.value.__dict__:
-            return wrap_value(tx.output, self.value.__dict__[name], AttrSource(self.source, name))
-        raise GraphBreak(f"attribute {name!r} of {self.describe()}")
+        if source is None:
+            raise GraphBreak(f"attribute {name!r} of {self.describe()}")
+        if name == "__code__":
+            return CodeVariable(self.value.__code__, AttrSource(source, name))
+        if name in ("__defaults__", "__kwdefaults__", "__annotations__"):
+            return wrap_value(tx.output, getattr(self.value, name), AttrSource(source, name))
+        if name in self.value.__dict__:
+            return wrap_value(tx.output, self.value.__dict__[name], AttrSource(source, name))
+        if hasattr(types.FunctionType, name):
+            raise GraphBreak(f"attribute {name!r} of {self.describe()}")
+        tx.output.guard_absent(source, name)
+        raise NoSuchAttribute(f"AttributeError: 'function' object has no attribute {name!r}")
+
+    def set_attr(self, tx: Translator, name: str, value: VariableTracker | None) -> None:
+        if hasattr(types.FunctionType, name):
+            raise GraphBreak(f"storing attribute {name!r} of {self.describe()}")
+        if value is None:
+            self.get_attr(tx, name)
+        tx.output.effects.note(AttributeWrite(self, name, value))
+
+
+@final
+class CodeVariable(VariableTracker):
+    """The code of a function; the function's own guard holds it."""
+
+    def __init__(self, value: types.CodeType, source: Source) -> None:
+        super().__init__(source)
+        self.value = value
+
+    def python_type(self) -> type:
+        return types.CodeType
+
+    def as_python_constant(self) -> Any:
+        return self.value
+
+    def get_attr(self, tx: Translator, name: str) -> VariableTracker:
+        if not name.startswith("co_") or name in ("co_consts", "co_positions", "co_lines"):
+            raise GraphBreak(f"attribute {name!r} of a code object")
+        return from_constant(getattr(self.value, name))
 
 
 def cell_variable(tx: Translator, cell: types.CellType, source: Source) -> CellVariable:

@@ -12,7 +12,7 @@ from dynamo.eval.errors import GraphBreak, PythonRaise
 from dynamo.eval.variables.base import Translator, VariableTracker, realize
 from dynamo.eval.variables.binding import bound_attribute
 from dynamo.eval.variables.classes import ClassVariable, written_on_class, written_value
-from dynamo.eval.variables.constant import ConstantVariable
+from dynamo.eval.variables.constant import LITERALS, ConstantVariable
 from dynamo.eval.variables.instance_dict import InstanceDictVariable
 from dynamo.eval.variables.iterator import IteratorVariable, StopSymbolicIteration
 from dynamo.eval.variables.keys import has_default_hash
@@ -21,6 +21,7 @@ from dynamo.eval.variables.lookup import (
     NoSuchAttribute,
     has_instance_dict,
     is_data_descriptor,
+    is_descriptor,
     static_lookup,
 )
 from dynamo.eval.variables.wrap import wrap_value
@@ -62,6 +63,13 @@ class PythonModuleVariable(VariableTracker):
         if isinstance(written, AttributeWrite):
             return written_value(written)
         found = self.value.__dict__.get(name, MISSING)
+        computed = static_lookup(type(self.value), name)
+        if (
+            type(self.value) is not types.ModuleType
+            and is_descriptor(computed)
+            and not isinstance(computed, types.FunctionType)
+        ):
+            return self._setting(tx, name)
         if found is MISSING and type(self.value) is not types.ModuleType:
             found = _behind(self.value).get(name, MISSING)
             if found is not MISSING:
@@ -69,6 +77,19 @@ class PythonModuleVariable(VariableTracker):
         if found is MISSING:
             raise NoSuchAttribute(f"module {self.value.__name__} has no attribute {name!r} yet")
         return wrap_value(tx.output, found, AttrSource(self.source, name))
+
+    def _setting(self, tx: Translator, name: str) -> VariableTracker:
+        """A flag of torch that a descriptor of the module's class reads, such as ``torch.backends.cudnn.enabled``."""
+        assert self.source is not None
+        module, value = self.value, getattr(self.value, name)
+        if type(value) not in LITERALS:
+            raise GraphBreak(f"attribute {name!r} of {self.describe()}")
+        tx.output.guard_that(
+            self.source,
+            lambda _: getattr(module, name, None) == value,
+            f"{module.__name__}.{name} to be {value!r}",
+        )
+        return ConstantVariable(value)
 
     def set_attr(self, tx: Translator, name: str, value: VariableTracker | None) -> None:
         tx.output.effects.note(AttributeWrite(self, name, value))

@@ -22,6 +22,7 @@ from dynamo.eval.variables.deques import DequeVariable
 from dynamo.eval.variables.dictionary import DefaultDictVariable, DictVariable
 from dynamo.eval.variables.function import MethodVariable, UserFunctionVariable
 from dynamo.eval.variables.lookup import builtin_layout, is_python_class, static_lookup
+from dynamo.eval.variables.mapping_proxy import MappingProxyVariable
 from dynamo.eval.variables.module import NNModuleVariable
 from dynamo.eval.variables.objects import (
     OpaqueVariable,
@@ -43,7 +44,7 @@ from dynamo.eval.variables.symbolic import SymbolicVariable
 from dynamo.eval.variables.tensor import TensorVariable
 from dynamo.eval.variables.torch_function import TorchVariable, is_graph_function
 from dynamo.eval.variables.wrap import Builder, wraps, wraps_where
-from dynamo.guards import AttrSource, ItemSource, Source
+from dynamo.guards import AttrSource, ConstantSource, ItemSource, Source
 
 
 @wraps(*SCALARS, *TORCH_SCALARS)
@@ -265,6 +266,21 @@ def wrap_deque(output: OutputGraph, value: Any, source: Source) -> VariableTrack
 def _holds_items(items: list[Any], limit: int | None) -> Callable[[Any], bool]:
     shown = [(type(item), repr(item)) for item in items]
     return lambda value: value.maxlen == limit and [(type(item), repr(item)) for item in value] == shown
+
+
+@wraps(types.MappingProxyType)
+def wrap_mapping_proxy(output: OutputGraph, value: Any, source: Source) -> VariableTracker:
+    """No source leads through a proxy: what it shows now is kept, and must stay the same objects."""
+    shown = dict(value)
+    output.guard(source, "TYPE_MATCH")
+    output.guard_that(source, _shows(shown), f"the same {len(shown)} entries behind a mapping proxy")
+    return MappingProxyVariable(
+        DictVariable(_entries(output, shown, ConstantSource(shown, f"dict({source.name()})")))
+    )
+
+
+def _shows(shown: dict[Any, Any]) -> Callable[[Any], bool]:
+    return lambda value: list(value) == list(shown) and all(value[key] is shown[key] for key in shown)
 
 
 @wraps(weakref.ref)

@@ -146,8 +146,3 @@ def set_function_attribute(frame: SymbolicFrame, inst: Instruction) -> None:
     else:
         function.annotations = value
     frame.push(function)
-
-
-@table.op("IMPORT_NAME", "IMPORT_FROM", "IMPORT_STAR")
-def import_name(frame: SymbolicFrame, inst: Instruction) -> None:
-    raise GraphBreak("an import", "import at the top of the module")
