@@ -47,8 +47,18 @@ class Stop:
     reason: BreakReason | None = None
 
 
+#: torch's own Python whose frames are captured where they start: the classes of modules
+CAPTURED: Final = (os.path.join(TORCH_ROOT, "nn", "modules") + os.sep,)
+
+
 def is_torch_internal(code: CodeType) -> bool:
-    """Whether code is part of torch and not of what capture follows there."""
+    """Whether code is part of torch and a frame of it, called by Python, runs plainly."""
+    filename = code.co_filename
+    return filename.startswith(TORCH_ROOT) and not filename.startswith(CAPTURED)
+
+
+def is_not_followed(code: CodeType) -> bool:
+    """Whether code is part of torch and a call of it in captured code breaks the graph."""
     filename = code.co_filename
     return filename.startswith(TORCH_ROOT) and not filename.startswith(FOLLOWED)
 
@@ -116,7 +126,7 @@ class InstructionTranslatorBase(SymbolicFrame):
         code = parts.code
         if code.co_flags & _SUSPENDABLE:
             raise GraphBreak(f"calling {function.describe()}, a generator or coroutine")
-        if is_torch_internal(code):
+        if is_not_followed(code):
             raise GraphBreak(f"calling {code.co_qualname}() inside torch")
         if self.output.is_disabled(code):
             raise GraphBreak(f"calling {function.describe()}, which is marked to run plainly")
