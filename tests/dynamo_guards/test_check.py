@@ -207,6 +207,30 @@ def test_after_detach_no_cell_is_kept() -> None:
     assert ref() is None
 
 
+def test_after_detach_no_namespace_is_kept_but_that_of_a_module_is_found() -> None:
+    namespace: dict[str, object] = {"held": Plain()}
+    exec("def reader(): return held", namespace)
+    manager = CheckFunctionManager(
+        [GlobalSource("held").make_guard(B.TYPE_MATCH)],
+        GuardScope.of_call(cast(FunctionType, namespace["reader"]), ()),
+    )
+    ref = weakref.ref(namespace["held"])
+    manager.detach()
+    assert manager.check((), None, namespace, {})
+    with pytest.raises(GuardError, match="namespaces"):
+        manager.check(())
+    namespace.clear()
+    gc.collect()
+    assert ref() is None
+
+    own = CheckFunctionManager(
+        [GlobalSource("Plain").make_guard(B.ID_MATCH)],
+        GuardScope.of_call(cast(FunctionType, lambda: Plain), ()),
+    )
+    own.detach()
+    assert own.check(()) and own.check_fn()
+
+
 def test_references_are_balanced_after_hit_miss_and_error() -> None:
     def boom(value: object) -> bool:
         if value is bad:

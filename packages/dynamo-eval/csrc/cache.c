@@ -26,6 +26,7 @@ cache_free(void *extra)
     self->code = NULL;
     de_cache_clear(self);
     Py_CLEAR(self->reasons);
+    Py_CLEAR(self->declined);
     PyMem_Free(self->entries);
     PyMem_Free(self);
 }
@@ -93,12 +94,17 @@ cache_move_to_front(de_Cache *self, de_Guarded *guarded)
 }
 
 int
-de_cache_add(de_Cache *self, de_Guarded *guarded)
+de_cache_add(de_Cache *self, de_Guarded *guarded, PyObject *key)
 {
     if (guarded->cache != NULL) {
         PyErr_SetString(PyExc_ValueError, "this GuardedCode already is in the cache of a code object");
         return -1;
     }
+    PyObject *reference = key ? PyWeakref_NewRef(key, NULL) : NULL;
+    if (key != NULL && reference == NULL) {
+        return -1;
+    }
+    Py_XSETREF(guarded->key, reference);
     if (self->size == self->capacity) {
         Py_ssize_t capacity = self->capacity ? 2 * self->capacity : 2;
         de_Guarded **entries = PyMem_Realloc(self->entries, (size_t)capacity * sizeof(de_Guarded *));
@@ -147,23 +153,87 @@ de_cache_clear(de_Cache *self)
     }
 }
 
+Py_ssize_t
+de_cache_count(de_Cache *self, PyObject *key)
+{
+    Py_ssize_t count = 0;
+    for (Py_ssize_t i = 0; i < self->size; i++) {
+        count += de_key_is(self->entries[i]->key, key);
+    }
+    return count;
+}
+
+/* ---- who declined ---- */
+
+int
+de_cache_decline(de_Cache *self, PyObject *key)
+{
+    if (key == NULL) {
+        self->skip = 1;
+        return 0;
+    }
+    PyObject *kept = PyList_New(0);
+    PyObject *reference = kept ? PyWeakref_NewRef(key, NULL) : NULL;
+    int status = reference ? PyList_Append(kept, reference) : -1;
+    for (Py_ssize_t i = 0; status == 0 && self->declined && i < PyList_GET_SIZE(self->declined); i++) {
+        PyObject *other = PyList_GET_ITEM(self->declined, i);
+        if (!de_key_is_gone(other) && other != reference) {
+            status = PyList_Append(kept, other);
+        }
+    }
+    Py_XDECREF(reference);
+    if (status < 0) {
+        Py_XDECREF(kept);
+        return -1;
+    }
+    Py_XSETREF(self->declined, kept);
+    return 0;
+}
+
+int
+de_cache_declines(de_Cache *self, PyObject *key)
+{
+    if (self->skip) {
+        return 1;
+    }
+    for (Py_ssize_t i = 0; self->declined && i < PyList_GET_SIZE(self->declined); i++) {
+        if (de_key_is(PyList_GET_ITEM(self->declined, i), key)) {
+            return 1;
+        }
+    }
+    return 0;
+}
+
+/* ---- search ---- */
+
 typedef struct {
+    PyObject *key;
     PyObject *const *args;
     PyObject *closure, *globals, *builtins;
 } cache_Call;
+
+/* Whether the capture can be used no more by anybody. */
+static int
+cache_is_dead(de_Guarded *guarded)
+{
+    return de_key_is_gone(guarded->key) || !de_guards_valid(guarded);
+}
 
 /* Ask one capture, and drop it when it can hold no more.  1 holds (and a new reference to it is made), 0 not,
  * -1 error, 2 the cache changed. */
 static int
 cache_ask(de_Cache *self, de_Guarded *guarded, const cache_Call *call)
 {
+    if (!de_key_is(guarded->key, call->key)) {
+        return 0;
+    }
     uint64_t version = self->version;
     Py_INCREF(guarded);
     int holds = de_guards_hold(guarded, call->args, self->code, call->closure, call->globals, call->builtins);
     if (holds == 0 && version != self->version) {
         holds = 2;
     }
-    else if (holds == 0 && !de_guards_valid(guarded)) {
+    else if (holds == 0 && cache_is_dead(guarded)) {
         de_cache_remove(self, guarded);
         holds = 2;
     }
@@ -213,10 +283,10 @@ cache_hit(de_Cache *self, de_Guarded *guarded)
 }
 
 int
-de_cache_find(de_Cache *self, PyObject *const *args, PyObject *closure, PyObject *globals, PyObject *builtins,
-              de_Guarded **found)
+de_cache_find(de_Cache *self, PyObject *key, PyObject *const *args, PyObject *closure, PyObject *globals,
+              PyObject *builtins, de_Guarded **found)
 {
-    const cache_Call call = {args, closure, globals, builtins};
+    const cache_Call call = {key, args, closure, globals, builtins};
     de_Guarded *hit = NULL;
     int status = 2;
     /* Guards written in Python are no business of the user's debugger or profiler. */
@@ -247,7 +317,7 @@ static int
 cache_drop_invalid(de_Cache *self)
 {
     for (Py_ssize_t i = 0; i < self->size; i++) {
-        if (!de_guards_valid(self->entries[i])) {
+        if (cache_is_dead(self->entries[i])) {
             de_cache_remove(self, self->entries[i]);
             return 1;
         }
@@ -310,5 +380,5 @@ de_cache_stats(de_Cache *self)
                          (unsigned long long)cache->hits, "misses", (unsigned long long)cache->misses, "captures",
                          (unsigned long long)cache->captures, "recompiles",
                          (unsigned long long)(cache->captures > 1 ? cache->captures - 1 : 0), "dropped",
-                         (unsigned long long)cache->dropped, "skip", cache->skip ? Py_True : Py_False);
+                         (unsigned long long)cache->dropped, "skip", cache->skip || cache->declined ? Py_True : Py_False);
 }

@@ -103,19 +103,6 @@ entry_runner(de_Entry *self, de_Guarded *guarded)
 
 /* ---- calls ---- */
 
-/* Call with the thread's callback changed for the time being. */
-static PyObject *
-entry_call_under(PyObject *callback, PyObject *callable, PyObject *const *args, size_t nargsf, PyObject *kwnames)
-{
-    if (de_thread.callback == callback) {
-        return PyObject_Vectorcall(callable, args, nargsf, kwnames);
-    }
-    PyObject *previous = de_hook_set(callback);
-    PyObject *result = PyObject_Vectorcall(callable, args, nargsf, kwnames);
-    de_hook_restore(previous);
-    return result;
-}
-
 /* Find a capture for the call and bind its arguments. 1 found, 0 none, -1 error. `bound` is filled in when 1. */
 static inline int
 entry_find(de_Entry *self, de_Bound *bound, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames,
@@ -131,17 +118,8 @@ entry_find(de_Entry *self, de_Bound *bound, PyObject *const *args, Py_ssize_t na
     if (status <= 0) {
         return status;
     }
-    /* Guards that run Python run it without capture. */
-    PyObject *callback = de_thread.callback;
-    de_thread.callback = NULL;
-    Py_INCREF(code);
-    status = de_cache_find(cache, bound->values, function->func_closure, function->func_globals,
-                           function->func_builtins, found);
-    Py_DECREF(code);
-    if (de_thread.callback != NULL) {
-        de_hook_restore(NULL);
-    }
-    de_thread.callback = callback;
+    status = de_hook_find(cache, self->callback, bound->values, function->func_closure, function->func_globals,
+                          function->func_builtins, found);
     if (status < 0 || *found == NULL) {
         de_bound_clear(bound);
         if (status == 0) {
@@ -163,15 +141,14 @@ entry_call_function(de_Entry *self, PyObject *const *args, size_t nargsf, PyObje
         return NULL;
     }
     if (status == 0) {
-        PyObject *plain = entry_call_under(self->callback, (PyObject *)self->function, args, nargsf, kwnames);
+        PyObject *plain = de_hook_call(self->callback, (PyObject *)self->function, args, nargsf, kwnames);
         de_thread.missed = NULL;
         return plain;
     }
     PyObject *result = NULL;
     PyObject *runner = entry_runner(self, found);
     if (runner != NULL) {
-        result = entry_call_under(found->needs_hook ? self->callback : NULL, runner, bound.values,
-                                  (size_t)bound.count, NULL);
+        result = de_hook_run_cached(self->callback, found, runner, bound.values, (size_t)bound.count);
         Py_DECREF(runner);
     }
     de_bound_clear(&bound);
@@ -215,7 +192,7 @@ entry_vectorcall(PyObject *op, PyObject *const *args, size_t nargsf, PyObject *k
     Py_INCREF(op);
     de_recursion_lend(tstate);
     if (self->callback == NULL || self->function == NULL) {
-        result = entry_call_under(self->callback, self->wrapped, args, nargsf, kwnames);
+        result = de_hook_call(self->callback, self->wrapped, args, nargsf, kwnames);
     }
     else if (self->receiver != NULL) {
         result = entry_call_method(self, args, nargsf, kwnames);

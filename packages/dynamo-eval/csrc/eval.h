@@ -4,10 +4,12 @@
  *   cache.c     what is known about one code object: its captures, newest use first
  *   guarded.c   one capture: new code, and the guards under which it may stand in for the old
  *   guards.c    asking guards, through the capsule of dynamo.guards or through a Python `check_fn`
+ *   callback.c  in whose name a callback captures
  *   run.c       running other code in place of a frame's own
  *   view.c      what the capture callback sees of a frame
  *   bind.c      arguments of a call → the slots of a frame, as Python binds them
  *   entry.c     the callable that checks guards and enters cached code without the hook
+ *   rest.c      the callable by which cached code goes on after a graph break
  *   stack.c     how much C stack this thread has left
  */
 #ifndef DE_EVAL_H
@@ -21,6 +23,36 @@ typedef struct de_Cache de_Cache;
 typedef struct de_Guarded de_Guarded;
 typedef struct de_Runner de_Runner;
 
+/* ---- in whose name (callback.c) ---- */
+
+typedef struct {
+    PyObject_HEAD
+    PyObject *key;
+} de_Callback;
+
+extern PyTypeObject *de_CallbackType;
+PyTypeObject *de_callback_type(PyObject *module);
+
+/* Key of a callback (borrowed); NULL for one without: those share their captures. */
+static inline PyObject *
+de_callback_key(PyObject *callback)
+{
+    return callback != NULL && PyObject_TypeCheck(callback, de_CallbackType) ? ((de_Callback *)callback)->key : NULL;
+}
+
+/* Whether a weak reference (NULL: none) is to this key (NULL: none). */
+static inline int
+de_key_is(PyObject *reference, PyObject *key)
+{
+    return (reference ? ((PyWeakReference *)reference)->wr_object : NULL) == key;
+}
+
+static inline int
+de_key_is_gone(PyObject *reference)
+{
+    return reference != NULL && ((PyWeakReference *)reference)->wr_object == Py_None;
+}
+
 /* ---- one capture (guarded.c) ---- */
 
 struct de_Guarded {
@@ -31,6 +63,7 @@ struct de_Guarded {
     PyObject *program;   /* native guards, or NULL: ask check_fn */
     PyObject *check_fn;  /* NULL when program is there */
     PyObject *reason;    /* why it was captured: str or None */
+    PyObject *key;       /* weak reference to the key of the callback that captured it, or NULL */
     PyObject *dict;
     PyObject *weakrefs;
     de_Cache *cache;     /* borrowed: the cache that holds it, or NULL */
@@ -74,8 +107,9 @@ struct de_Cache {
     Py_ssize_t size, capacity;
     uint64_t version;          /* grows with every change of `entries` */
     PyObject *reasons;         /* list of str, or NULL */
+    PyObject *declined;        /* list of weak references to keys whose callbacks declined, or NULL */
     uint64_t hits, misses, captures, dropped;
-    int skip;                  /* no further captures of this code */
+    int skip;                  /* no further captures of this code, by any callback */
     int plain;                 /* made by a capture: never look at it */
     de_Cache *next, **link;    /* all caches */
 };
@@ -85,11 +119,17 @@ int de_cache_init(void);
 static inline de_Cache *de_cache_get(PyCodeObject *code);
 /* Cache of the code, made when there is none; NULL with error set. */
 de_Cache *de_cache_ensure(PyCodeObject *code);
-/* First capture whose guards hold, moved to the front, in *found (new reference, or NULL). 0 or -1. */
-int de_cache_find(de_Cache *self, PyObject *const *args, PyObject *closure, PyObject *globals,
+/* First capture with this key whose guards hold, moved to the front, in *found (new reference, or NULL). 0 or -1. */
+int de_cache_find(de_Cache *self, PyObject *key, PyObject *const *args, PyObject *closure, PyObject *globals,
                   PyObject *builtins, de_Guarded **found);
-/* Put in front. 0 or -1. */
-int de_cache_add(de_Cache *self, de_Guarded *guarded);
+/* Put in front, as a capture with this key. 0 or -1. */
+int de_cache_add(de_Cache *self, de_Guarded *guarded, PyObject *key);
+/* How many captures have this key. */
+Py_ssize_t de_cache_count(de_Cache *self, PyObject *key);
+/* Make no further captures with this key. 0 or -1. */
+int de_cache_decline(de_Cache *self, PyObject *key);
+/* Whether to make no further captures with this key. */
+int de_cache_declines(de_Cache *self, PyObject *key);
 void de_cache_remove(de_Cache *self, de_Guarded *guarded);
 void de_cache_clear(de_Cache *self);
 int de_cache_add_reason(de_Cache *self, PyObject *reason);
@@ -120,6 +160,7 @@ de_cache_get(PyCodeObject *code)
 /* State of a thread. */
 typedef struct {
     PyObject *callback;    /* owned; NULL: frames run plainly */
+    PyObject *active;      /* borrowed: in whose name the innermost cached code runs, hook set or not */
     PyCodeObject *missed;  /* borrowed: an entry point has just looked this code up in vain */
     uintptr_t soft;        /* below this stack address look closer (stack.c) */
 } de_Thread;
@@ -134,6 +175,15 @@ extern _Thread_local de_Thread de_thread;
 PyObject *de_hook_set(PyObject *callback);
 /* Give back what de_hook_set returned (steals). */
 void de_hook_restore(PyObject *previous);
+/* Call with the thread's callback changed (NULL: hook off) for the time being. */
+PyObject *de_hook_call(PyObject *callback, PyObject *callable, PyObject *const *args, size_t nargsf,
+                       PyObject *kwnames);
+/* Call a function over the capture's code in the name of `callback` (borrowed, kept alive by the caller). */
+PyObject *de_hook_run_cached(PyObject *callback, de_Guarded *guarded, PyObject *function, PyObject *const *args,
+                             size_t nargsf);
+/* As de_cache_find for this callback's key; Python code that guards run is not captured. */
+int de_hook_find(de_Cache *cache, PyObject *callback, PyObject *const *args, PyObject *closure, PyObject *globals,
+                 PyObject *builtins, de_Guarded **found);
 int de_hook_init(void);
 void de_hook_uninstall(void);
 
@@ -184,6 +234,10 @@ void de_bound_clear(de_Bound *self);
 PyTypeObject *de_entry_type(PyObject *module);
 /* Its subclass for functions; after de_entry_type. */
 PyTypeObject *de_entry_function_type(PyObject *module);
+
+/* ---- the rest of a function (rest.c) ---- */
+
+PyTypeObject *de_rest_type(PyObject *module);
 
 /* ---- C stack (stack.c) ---- */
 

@@ -148,6 +148,7 @@ guarded_dealloc(PyObject *op)
     de_guarded_retire(self);
     guarded_clear(op);
     Py_CLEAR(self->reason);
+    Py_CLEAR(self->key);
     Py_CLEAR(self->code);
     Py_CLEAR(self->flat);
     type->tp_free(op);

@@ -76,6 +76,47 @@ de_hook_restore(PyObject *previous)
     Py_XDECREF(current);
 }
 
+PyObject *
+de_hook_call(PyObject *callback, PyObject *callable, PyObject *const *args, size_t nargsf, PyObject *kwnames)
+{
+    if (de_thread.callback == callback) {
+        return PyObject_Vectorcall(callable, args, nargsf, kwnames);
+    }
+    PyObject *previous = de_hook_set(callback);
+    PyObject *result = PyObject_Vectorcall(callable, args, nargsf, kwnames);
+    de_hook_restore(previous);
+    return result;
+}
+
+PyObject *
+de_hook_run_cached(PyObject *callback, de_Guarded *guarded, PyObject *function, PyObject *const *args, size_t nargsf)
+{
+    PyObject *active = de_thread.active;
+    de_thread.active = callback;
+    PyObject *result = de_hook_call(guarded->needs_hook ? callback : NULL, function, args, nargsf, NULL);
+    de_thread.active = active;
+    return result;
+}
+
+int
+de_hook_find(de_Cache *cache, PyObject *callback, PyObject *const *args, PyObject *closure, PyObject *globals,
+             PyObject *builtins, de_Guarded **found)
+{
+    PyCodeObject *code = (PyCodeObject *)Py_NewRef((PyObject *)cache->code);
+    PyObject *current = de_thread.callback;
+    de_thread.callback = NULL;
+    int status = de_cache_find(cache, de_callback_key(callback), args, closure, globals, builtins, found);
+    PyObject *stray = de_thread.callback;
+    de_thread.callback = current;
+    if (stray != NULL) {
+        /* A guard set a callback and left it. */
+        hook_count(stray, NULL);
+        Py_DECREF(stray);
+    }
+    Py_DECREF(code);
+    return status;
+}
+
 /* ---- one frame ---- */
 
 /* Run the frame as if we were not there.  Lends the C recursion counter what the nesting costs. */
@@ -113,7 +154,7 @@ hook_is_function_start(de_Frame *frame, PyCodeObject *code, int throwflag)
 
 /* Take what the callback returned (steals) as a capture of `code`.  NULL with error set when it is none. */
 static de_Guarded *
-hook_accept(PyCodeObject *code, PyObject *answer)
+hook_accept(PyCodeObject *code, PyObject *key, PyObject *answer)
 {
     if (!PyObject_TypeCheck(answer, de_GuardedType)) {
         PyErr_Format(PyExc_TypeError, "a capture callback returns GuardedCode or None, not %.200s",
@@ -124,7 +165,7 @@ hook_accept(PyCodeObject *code, PyObject *answer)
     de_Cache *cache = de_cache_ensure(code);
     /* A capture is slow anyway: let it pay for freeing those whose owners died. */
     de_cache_sweep();
-    if (cache == NULL || de_guarded_admit(guarded, code) < 0 || de_cache_add(cache, guarded) < 0) {
+    if (cache == NULL || de_guarded_admit(guarded, code) < 0 || de_cache_add(cache, guarded, key) < 0) {
         goto error;
     }
     cache->captures++;
@@ -144,7 +185,8 @@ hook_capture(PyThreadState *tstate, de_Frame *frame, PyCodeObject *code, de_Guar
         return -1;
     }
     de_Cache *cache = de_cache_get(code);
-    PyObject *size = PyLong_FromSsize_t(cache ? cache->size : 0);
+    PyObject *key = Py_XNewRef(de_callback_key(de_thread.callback));
+    PyObject *size = PyLong_FromSsize_t(cache ? de_cache_count(cache, key) : 0);
     /* A debugger or profiler of the user's code has nothing to see here.  Where none is active, tracing
      * stays possible: one may set a breakpoint in a backend. */
     int traced = de_is_traced(tstate);
@@ -162,20 +204,18 @@ hook_capture(PyThreadState *tstate, de_Frame *frame, PyCodeObject *code, de_Guar
     }
     de_hook_restore(callback);
     Py_DECREF(view);
-    if (answer == NULL) {
-        return -1;
-    }
+    int status = -1;
     if (answer == Py_None) {
         Py_DECREF(answer);
         cache = de_cache_ensure(code);
-        if (cache == NULL) {
-            return -1;
-        }
-        cache->skip = 1;
-        return 0;
+        status = cache ? de_cache_decline(cache, key) : -1;
     }
-    *found = hook_accept(code, answer);
-    return *found ? 1 : -1;
+    else if (answer != NULL) {
+        *found = hook_accept(code, key, answer);
+        status = *found ? 1 : -1;
+    }
+    Py_XDECREF(key);
+    return status;
 }
 
 /* Capture of `code` whose guards hold for this frame: 1 and a new reference, 0 none, -1 error. */
@@ -189,34 +229,32 @@ hook_find(de_Cache *cache, de_Frame *frame, PyCodeObject *code, de_Guarded **fou
         de_thread.missed = NULL;
         return 0;
     }
-    PyObject *callback = de_thread.callback;
-    de_thread.callback = NULL;
     PyFunctionObject *function = de_frame_function(frame);
     int status =
-        de_cache_find(cache, frame->localsplus, function->func_closure, frame->f_globals, frame->f_builtins, found);
-    PyObject *stray = de_thread.callback;
-    de_thread.callback = callback;
-    if (stray != NULL) {
-        hook_count(stray, NULL);
-        Py_DECREF(stray);
-    }
+        de_hook_find(cache, de_thread.callback, frame->localsplus, function->func_closure, frame->f_globals,
+                     frame->f_builtins, found);
     return status < 0 ? -1 : *found != NULL;
 }
 
 static PyObject *
 hook_run(PyThreadState *tstate, de_Frame *frame, de_Guarded *guarded)
 {
+    PyObject *callback = Py_NewRef(de_thread.callback);
+    PyObject *active = de_thread.active;
     PyObject *result;
+    de_thread.active = callback;
     de_recursion_lend(tstate);
     if (guarded->needs_hook) {
         result = de_run_guarded(tstate, frame, guarded, hook_below);
     }
     else {
-        PyObject *callback = de_hook_set(NULL);
+        PyObject *previous = de_hook_set(NULL);
         result = de_run_guarded(tstate, frame, guarded, hook_below);
-        de_hook_restore(callback);
+        de_hook_restore(previous);
     }
     de_recursion_repay(tstate);
+    de_thread.active = active;
+    Py_DECREF(callback);
     return result;
 }
 
@@ -235,13 +273,14 @@ hook_evaluate(PyThreadState *tstate, de_Frame *frame, int throwflag)
         return hook_pass(tstate, frame, throwflag);
     }
     de_Cache *cache = de_cache_get(code);
-    if (cache != NULL && (cache->plain || (cache->skip && cache->size == 0))) {
+    PyObject *key = de_callback_key(de_thread.callback);
+    if (cache != NULL && (cache->plain || (cache->size == 0 && de_cache_declines(cache, key)))) {
         return hook_pass(tstate, frame, throwflag);
     }
     de_Guarded *found = NULL;
     int status = hook_find(cache, frame, code, &found);
     if (status == 0) {
-        if (cache != NULL && cache->skip) {
+        if (cache != NULL && de_cache_declines(cache, key)) {
             return hook_pass(tstate, frame, throwflag);
         }
         status = hook_capture(tstate, frame, code, &found);

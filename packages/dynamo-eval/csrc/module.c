@@ -47,6 +47,7 @@ module_forget(de_Cache *cache)
     }
     cache->hits = cache->misses = cache->captures = 0;
     Py_CLEAR(cache->reasons);
+    Py_CLEAR(cache->declined);
     de_cache_clear(cache);
     cache->dropped = 0;
 }
@@ -68,7 +69,7 @@ static int
 module_is_blank(de_Cache *cache)
 {
     return cache->size == 0 && !cache->skip && cache->captures == 0 && cache->hits == 0 && cache->misses == 0 &&
-           cache->reasons == NULL;
+           cache->reasons == NULL && cache->declined == NULL;
 }
 
 static PyObject *
@@ -156,7 +157,7 @@ module_stats(PyObject *module, PyObject *unused)
         total.dropped += cache->dropped;
         recompiles += cache->captures > 1 ? cache->captures - 1 : 0;
         codes += cache->captures > 0;
-        skipped += cache->skip;
+        skipped += cache->skip || cache->declined;
     }
     return Py_BuildValue("{s:n,s:n,s:K,s:K,s:K,s:K,s:K,s:n}", "codes", codes, "entries", total.size, "hits",
                          (unsigned long long)total.hits, "misses", (unsigned long long)total.misses, "captures",
@@ -221,7 +222,12 @@ module_exec(PyObject *module)
     if (de_GuardedType == NULL || PyModule_AddType(module, de_GuardedType) < 0) {
         return -1;
     }
-    if (module_add_type(module, de_view_type(module)) < 0 || module_add_type(module, de_entry_type(module)) < 0) {
+    de_CallbackType = de_callback_type(module);
+    if (de_CallbackType == NULL || PyModule_AddType(module, de_CallbackType) < 0) {
+        return -1;
+    }
+    if (module_add_type(module, de_view_type(module)) < 0 || module_add_type(module, de_entry_type(module)) < 0 ||
+        module_add_type(module, de_rest_type(module)) < 0) {
         return -1;
     }
     return module_add_type(module, de_entry_function_type(module));

@@ -95,6 +95,20 @@ class GuardedCode:
 _Callback: TypeAlias = Callable[[FrameView, int], GuardedCode | None]
 
 @disjoint_base
+class KeyedCallback:
+    """Base of capture callbacks whose captures serve only callbacks with the same key, compared by identity.
+
+    Captures refer to the key weakly and are dropped when it is gone. Callbacks without a key share theirs.
+
+    Raises:
+        TypeError: a key that cannot be referred to weakly.
+    """
+
+    def __new__(cls, key: object, /) -> Self: ...
+    @property
+    def key(self) -> object: ...
+
+@disjoint_base
 class EntryPoint(Generic[_P, _R]):
     """Callable that runs captures of the given one when their guards hold, without the frame hook.
 
@@ -119,6 +133,22 @@ class FunctionEntryPoint(EntryPoint[_P, _R]):
     def __get__(self, instance: None, owner: type, /) -> Self: ...
     @overload
     def __get__(self, instance: object, owner: type | None = None, /) -> Callable[..., _R]: ...
+
+@final
+class Rest:
+    """What cached code calls to go on after a graph break: enters the captures of a resume function.
+
+    It is called with the tuple of cells first when the code has free variables, then the arguments, from a frame
+    with the function's globals; it works in the name of the callback whose captured code is running.
+
+    Raises:
+        TypeError: the code takes keywords or a variable number of arguments.
+    """
+
+    def __new__(cls, code: CodeType, /) -> Self: ...
+    @property
+    def code(self) -> CodeType: ...
+    def __call__(self, *args: Any) -> Any: ...  # what the function takes and returns
 
 def set_eval_frame(callback: _Callback | None, /) -> _Callback | None:
     """Set this thread's capture callback; returns the previous one.

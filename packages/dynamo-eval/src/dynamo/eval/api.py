@@ -10,11 +10,12 @@ from typing import Any, Final, TypeVar, final, overload
 import torch
 
 from dynamo.eval import _frame
-from dynamo.eval._frame import EntryPoint, set_eval_frame
+from dynamo.eval._frame import set_eval_frame
 from dynamo.eval.backends import lookup_backend
 from dynamo.eval.backends.registry import Backend
 from dynamo.eval.breaks import forget_resume_functions, forget_segments
 from dynamo.eval.convert_frame import DISABLED, Callback, Observer, convert_frame, convert_frame_assert
+from dynamo.eval.dispatch import EntryPoint, entry_point, is_wrappable, uncaptured
 from dynamo.eval.errors import GraphBreak, UsageError
 from dynamo.eval.explanation import ExplainOutput, Record, summarize
 from dynamo.eval.interpret.code_view import forget_decoded
@@ -49,6 +50,8 @@ class OptimizeContext:
     def __call__(self, fn: _F) -> _F:
         """`fn`, captured when it is called: a function, method, class instance or module.
 
+        Class methods, static methods and properties stay what they are, over captured functions.
+
         Raises:
             UsageError: not a callable.
         """
@@ -56,9 +59,9 @@ class OptimizeContext:
             return OptimizedModule(fn._orig_mod, self)  # type: ignore[return-value]  # behaves as the module
         if isinstance(fn, torch.nn.Module):
             return OptimizedModule(fn, self)  # type: ignore[return-value]  # behaves as the module
-        if not callable(fn):
+        if not is_wrappable(fn):
             raise UsageError(f"cannot capture a {type(fn).__name__}, which is not callable")
-        return EntryPoint(fn, self.callback)  # type: ignore[return-value]  # behaves as the function
+        return entry_point(fn, self.callback)  # type: ignore[return-value]  # behaves as the function
 
     def __enter__(self) -> None:
         self._before.append(set_eval_frame(self.callback))
@@ -82,7 +85,7 @@ class OptimizedModule(torch.nn.Module):
         super().__init__()
         self._orig_mod = module
         self.__dict__["_context"] = context
-        self.__dict__["_entry"] = EntryPoint(MethodType(_trampoline(type(module)), module), context.callback)
+        self.__dict__["_entry"] = entry_point(MethodType(_trampoline(type(module)), module), context.callback)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         own = self.__dict__
@@ -263,7 +266,7 @@ def disable(fn: _F) -> _F:
     """`fn` runs plainly, and so does what it calls; captured code breaks its graph at a call of it."""
     for code in _codes_of(fn):
         DISABLED[id(code)] = code
-    return EntryPoint(fn, None)  # type: ignore[return-value]  # behaves as the function
+    return uncaptured(fn)  # type: ignore[return-value]  # behaves as the function
 
 
 def skip(fn: _F) -> _F:
@@ -275,12 +278,18 @@ def skip(fn: _F) -> _F:
 
 
 def _codes_of(fn: Any) -> list[CodeType]:
-    function = getattr(fn, "__func__", fn)
+    functions = [fn.fget, fn.fset, fn.fdel] if isinstance(fn, property) else [fn]
+    return [code for function in functions for code in _codes_behind(function)]
+
+
+def _codes_behind(fn: Any) -> list[CodeType]:
+    function = fn
+    while isinstance(function, EntryPoint):
+        function = function.__wrapped__
+    function = getattr(function, "__func__", function)
     if isinstance(function, torch.nn.Module):
         function = type(function).forward
-    if isinstance(function, FunctionType):
-        return [function.__code__]
-    return []
+    return [function.__code__] if isinstance(function, FunctionType) else []
 
 
 def reset() -> None:

@@ -15,7 +15,16 @@ import torch
 from dynamo.eval import models as _models
 from dynamo.eval._frame import EntryPoint, skip_code
 from dynamo.eval.ambient_state import read_ambient, restore_ambient
-from dynamo.eval.breaks import Driver, ResumePoint, operand_count, pushes, resume_function, splits_at
+from dynamo.eval.breaks import (
+    Driver,
+    ResumePoint,
+    load_rest,
+    operand_count,
+    pushes,
+    resume_function,
+    splits_at,
+)
+from dynamo.eval.breaks.inert import runs_no_python
 from dynamo.eval.breaks.segments import share_cells
 from dynamo.eval.breaks.split import BRANCHES
 from dynamo.eval.bytecode import (
@@ -73,7 +82,7 @@ class Captured:
         guards: what must hold for it to be right.
         graph: the captured graph, or None if the frame had no torch call before it ended.
         reason: why the graph ended before the function did; None if it did not.
-        needs_hook: whether the new code calls Python that is worth capturing.
+        needs_hook: whether the new code may call frames worth capturing, the rest after a break aside.
     """
 
     code: CodeType
@@ -91,6 +100,7 @@ def capture_frame(
     *,
     one_graph: Callable[[BreakReason], Exception] | None = None,
     is_disabled: Callable[[CodeType], bool] = lambda code: False,
+    is_foreign: Callable[[CodeType], bool] = lambda code: False,
     sizes: SizePolicy | None = None,
 ) -> Captured:
     """Capture one frame.
@@ -98,6 +108,7 @@ def capture_frame(
     Args:
         one_graph: makes the exception to raise at a break; None allows breaks.
         is_disabled: code objects that must not be followed into.
+        is_foreign: code objects that are never captured, nor what they call.
         sizes: decides which sizes and integers are symbols; None takes all as they are.
 
     Raises:
@@ -147,7 +158,7 @@ def capture_frame(
             _guard_aliasing(output)
             try:
                 with _ambient_kept(_itself):
-                    return _Writer(tx, output, stop, backend).write()
+                    return _Writer(tx, output, stop, backend, is_foreign).write()
             except Outlives as error:
                 if stop_at is not None and error.step >= stop_at:
                     raise SkipFrame(f"{error} ({stop.reason or 'at the return'})") from error
@@ -229,8 +240,16 @@ def _itself(value: Any) -> Any:
 class _Writer:
     """Writes the new code of one frame."""
 
-    def __init__(self, tx: InstructionTranslator, output: OutputGraph, stop: Stop, backend: Backend) -> None:
+    def __init__(
+        self,
+        tx: InstructionTranslator,
+        output: OutputGraph,
+        stop: Stop,
+        backend: Backend,
+        is_foreign: Callable[[CodeType], bool],
+    ) -> None:
         self.tx = tx
+        self.is_foreign = is_foreign
         self.code = tx.code
         self.output = output
         self.stop = stop
@@ -280,13 +299,13 @@ class _Writer:
 
     def _break_with_resume(self) -> None:
         """Stack and locals to temporaries, the instruction, then ``return rest(…)``."""
-        self.needs_hook = True
         tx, emit, index = self.tx, self.emit, self.stop.index
         inst = tx.instructions[index]
         count = operand_count(inst)
         assert count is not None
         split = len(tx.stack) - count
         below, operands = tx.stack[:split], tx.stack[split:]
+        self.needs_hook = not runs_no_python(operands, self.is_foreign)
         branch = self._branch_index()
         live = live_before(tx.instructions)
         points = [index + 1] if branch is None else [branch + 1, _target_index(tx, branch)]
@@ -338,11 +357,10 @@ class _Writer:
         point = ResumePoint(index, tuple(kept is None for kept in stack), tuple(wanted))
         code = resume_function(self.code, point)
         loads = [named[name] for name in wanted] + [kept for kept in stack if kept is not None]
-        function = create.make_function(code, closure=code.co_freevars)
         written = [
-            *create.load_callable(function),
+            *load_rest(code),
             *(_loading(str(load.argval)) for load in loads),
-            create.call(len(loads)),
+            create.call(len(loads) + bool(code.co_freevars)),
             create.return_value(),
         ]
         self.emit.add(*create.place_at(inst.positions, written))

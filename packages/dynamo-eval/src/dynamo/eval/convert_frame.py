@@ -12,14 +12,15 @@ import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from types import CodeType
-from typing import Any, Final, Protocol
+from typing import Any, Final, Protocol, Self, final
+from weakref import WeakKeyDictionary
 
 import dynamo.guards
 import fx.codegen
 import fx.ir
 import fx.trace
 from dynamo.eval import _frame
-from dynamo.eval._frame import FrameView, GuardedCode
+from dynamo.eval._frame import FrameView, GuardedCode, KeyedCallback
 from dynamo.eval.cache import CacheLimits, limit_reached, note_recompile, release_when_invalid, why_missed
 from dynamo.eval.capture import Captured, FrameInput, capture_frame
 from dynamo.eval.errors import (
@@ -77,20 +78,64 @@ def is_disabled(code: CodeType) -> bool:
     return DISABLED.get(id(code)) is code
 
 
-def convert_frame(
-    compiler_fn: Backend, observer: Observer | None = None, dynamic: bool | None = None
-) -> Callback:
-    """The frame callback that captures what it can and lets the rest run plainly.
+class _Key:
+    """In whose name captures are made: equal demands on the same backend."""
 
-    Args:
-        compiler_fn: the backend: ``(GraphModule, example inputs) → callable``.
-        observer: told about each capture and each skipped frame.
-        dynamic: whether sizes and integers are symbols: all, none, or (None) those that vary.
-    """
+    __slots__ = ("__weakref__",)
 
-    def convert(frame: FrameView, cache_size: int) -> GuardedCode | None:
+
+_KEYS: Final[WeakKeyDictionary[Backend, dict[tuple[object, ...], _Key]]] = WeakKeyDictionary()
+
+
+def _key(compiler_fn: Backend, demands: tuple[object, ...]) -> _Key:
+    """The key of a backend and of what else decides what a capture is; it lives as long as the backend."""
+    try:
+        return _KEYS.setdefault(compiler_fn, {}).setdefault(demands, _Key())
+    except (
+        TypeError
+    ):  # a backend without hash or weak references: what it captures is for this callback alone
+        return _Key()
+
+
+class _Converter(KeyedCallback):
+    """A frame callback over one backend; subclasses say what becomes of a frame that is not captured."""
+
+    __slots__ = ("compiler_fn", "dynamic", "observer", "one_graph")
+
+    def __new__(
+        cls, compiler_fn: Backend, observer: Observer | None, dynamic: bool | None, one_graph: bool
+    ) -> Self:
+        # An observer that came later must still be told: captures that another one saw are not for it.
+        return super().__new__(cls, _key(compiler_fn, (cls, dynamic, one_graph, observer and id(observer))))
+
+    def __init__(
+        self, compiler_fn: Backend, observer: Observer | None, dynamic: bool | None, one_graph: bool
+    ) -> None:
+        self.compiler_fn = compiler_fn
+        self.observer = observer
+        self.dynamic = dynamic
+        self.one_graph = one_graph
+
+    def convert(self, frame: FrameView, cache_size: int) -> GuardedCode | None:
+        """The capture of a frame, or the reason why there is none as an exception."""
+        return _convert(
+            frame,
+            cache_size,
+            self.compiler_fn,
+            self.observer,
+            one_graph=self.one_graph,
+            dynamic=self.dynamic,
+        )
+
+
+@final
+class _PlainlyElse(_Converter):
+    """Frames that cannot be captured run plainly."""
+
+    def __call__(self, frame: FrameView, cache_size: int) -> GuardedCode | None:
+        observer = self.observer
         try:
-            return _convert(frame, cache_size, compiler_fn, observer, one_graph=False, dynamic=dynamic)
+            return self.convert(frame, cache_size)
         except SkipFrame as error:
             log.debug("%s runs plainly: %s", _place(frame.f_code), error)
             _tell_skipped(observer, frame.f_code, str(error))
@@ -106,7 +151,30 @@ def convert_frame(
                 raise InternalError(f"{_place(frame.f_code)}: {type(error).__name__}: {error}") from error
         return None
 
-    return convert
+
+@final
+class _RaisingElse(_Converter):
+    """Frames that cannot be captured whole raise the reason."""
+
+    def __call__(self, frame: FrameView, cache_size: int) -> GuardedCode | None:
+        try:
+            return self.convert(frame, cache_size)
+        except SkipFrame as error:
+            _tell_skipped(self.observer, frame.f_code, str(error))
+            return None
+
+
+def convert_frame(
+    compiler_fn: Backend, observer: Observer | None = None, dynamic: bool | None = None
+) -> Callback:
+    """The frame callback that captures what it can and lets the rest run plainly.
+
+    Args:
+        compiler_fn: the backend: ``(GraphModule, example inputs) → callable``.
+        observer: told about each capture and each skipped frame.
+        dynamic: whether sizes and integers are symbols: all, none, or (None) those that vary.
+    """
+    return _PlainlyElse(compiler_fn, observer, dynamic, one_graph=False)
 
 
 def convert_frame_assert(
@@ -121,15 +189,7 @@ def convert_frame_assert(
         Unsupported: a break, with the user's file and line.
         BackendError, GuardBuildError: as they say.
     """
-
-    def convert(frame: FrameView, cache_size: int) -> GuardedCode | None:
-        try:
-            return _convert(frame, cache_size, compiler_fn, observer, one_graph=one_graph, dynamic=dynamic)
-        except SkipFrame as error:
-            _tell_skipped(observer, frame.f_code, str(error))
-            return None
-
-    return convert
+    return _RaisingElse(compiler_fn, observer, dynamic, one_graph=one_graph)
 
 
 def _place(code: CodeType) -> str:
@@ -142,19 +202,31 @@ def _tell_skipped(observer: Observer | None, code: CodeType, reason: str) -> Non
         observer.skipped(code, reason)
 
 
-def skip_reason(code: CodeType) -> str | None:
-    """Why a code object is never captured, or None."""
+def is_foreign(code: CodeType) -> bool:
+    """Whether code is part of the standard library, of torch or of capture itself."""
+    return _foreign_reason(code) is not None
+
+
+def _foreign_reason(code: CodeType) -> str | None:
     filename = code.co_filename
-    if code.co_flags & _SUSPENDABLE:
-        return "a generator or coroutine"
-    if is_disabled(code):
-        return "marked to run plainly"
     if filename.startswith("<frozen") or filename.startswith(_STDLIB) and "site-packages" not in filename:
         return "part of the standard library"
     if is_torch_internal(code):
         return "part of torch"
     if filename.startswith(_OWN):
         return "part of capture itself"
+    return None
+
+
+def skip_reason(code: CodeType) -> str | None:
+    """Why a code object is never captured, or None."""
+    if code.co_flags & _SUSPENDABLE:
+        return "a generator or coroutine"
+    if is_disabled(code):
+        return "marked to run plainly"
+    foreign = _foreign_reason(code)
+    if foreign is not None:
+        return foreign
     if code.co_name == "<module>" or not code.co_flags & inspect.CO_NEWLOCALS:
         return "a module or class body"
     return None
@@ -185,6 +257,7 @@ def _convert(
         config,
         one_graph=_unsupported if one_graph else None,
         is_disabled=is_disabled,
+        is_foreign=is_foreign,
         sizes=SizePolicy(history_of(code), dynamic if config.automatic_dynamic_shapes else dynamic or False),
     )
     counters.frames += 1

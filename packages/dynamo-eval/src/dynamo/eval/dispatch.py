@@ -31,8 +31,8 @@ def entry_point(function: Callable[_P, _R], callback: CaptureCallback) -> Callab
 def entry_point(function: Any, callback: CaptureCallback) -> Any:  # one of the overloads
     """A callable like `function` whose calls run captures, and which asks `callback` where none fits.
 
-    Functions and bound methods are dispatched without the hook; class and static methods keep their
-    kind; an entry point is unwrapped first, so that its callable is not captured twice; any other
+    Functions and bound methods are dispatched without the hook; class and static methods and properties
+    keep their kind; an entry point is unwrapped first, so that its callable is not captured twice; any other
     callable runs under the hook.
 
     Raises:
@@ -54,9 +54,23 @@ def uncaptured(function: Any) -> Any:  # one of the overloads
     return _rewrap(function, None)
 
 
+def is_wrappable(value: object) -> bool:
+    """Whether `entry_point` and `uncaptured` take it: a callable, or a descriptor of one."""
+    return callable(value) or isinstance(value, classmethod | staticmethod | property)
+
+
 def _rewrap(function: Any, callback: CaptureCallback | None) -> Any:  # any callable or descriptor of one
     if isinstance(function, classmethod | staticmethod):
         return type(function)(_rewrap(function.__func__, callback))
+    if isinstance(function, property):
+        made = function
+        if function.fget is not None:
+            made = made.getter(_rewrap(function.fget, callback))
+        if function.fset is not None:
+            made = made.setter(_rewrap(function.fset, callback))
+        if function.fdel is not None:
+            made = made.deleter(_rewrap(function.fdel, callback))
+        return made
     if isinstance(function, EntryPoint):
         return _rewrap(function.__wrapped__, callback)
     return EntryPoint(function, callback)

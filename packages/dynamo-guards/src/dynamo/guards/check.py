@@ -10,9 +10,11 @@ Source: seed "TorchDynamo overview", part on making guards (``CheckFunctionManag
 
 from __future__ import annotations
 
+import builtins
+import sys
 import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from types import CellType
+from types import CellType, ModuleType
 from typing import final
 
 from dynamo.guards._check import GuardProgram
@@ -30,14 +32,44 @@ from dynamo.guards.why import Failure, failures, in_words, one_by_one
 class _Scope:
     """What remains of the capture's scope: names, and where cells and globals are; no argument."""
 
-    __slots__ = ("arg_names", "builtins", "closure", "free_names", "globals")
+    __slots__ = ("_builtins", "_globals", "_module", "arg_names", "closure", "free_names")
 
     def __init__(self, scope: GuardScope) -> None:
         self.arg_names = tuple(scope.arg_names)
         self.free_names = tuple(scope.free_names)
         self.closure: Sequence[CellType] | None = scope.closure
-        self.globals: Mapping[str, object] = scope.globals
-        self.builtins: Mapping[str, object] = scope.builtins
+        self._globals: Mapping[str, object] | None = scope.globals
+        self._builtins: Mapping[str, object] | None = scope.builtins
+        self._module: weakref.ref[ModuleType] | None = None
+
+    def detach(self) -> None:
+        """Keep no namespace alive: that of a living module is found through the module, any other is forgotten."""
+        self.closure = None
+        if self._globals is not None:
+            module = sys.modules.get(str(self._globals.get("__name__")))
+            if module is not None and getattr(module, "__dict__", None) is self._globals:
+                self._module = weakref.ref(module)
+            self._globals = None
+        if self._builtins is not vars(builtins):
+            self._builtins = None
+
+    @property
+    def globals(self) -> Mapping[str, object]:
+        """The capture's globals. Raises: GuardError when they are not kept any more."""
+        module = self._module() if self._module is not None else None
+        return self._known(self._globals if module is None else vars(module))
+
+    @property
+    def builtins(self) -> Mapping[str, object]:
+        """The capture's builtins. Raises: GuardError when they are not kept any more."""
+        return self._known(self._builtins)
+
+    def _known(self, namespace: Mapping[str, object] | None) -> Mapping[str, object]:
+        if namespace is None:
+            raise GuardError(
+                "the check was detached from its namespaces; use bind(closure, globals, builtins)"
+            )
+        return namespace
 
 
 def collect(guards: Iterable[Guard], scope: GuardScope, guard_nn_modules: bool = True) -> GuardBuilder:
@@ -147,7 +179,7 @@ class CheckFunctionManager:
     def check_fn(self) -> CheckFn:
         """The Python form: takes the arguments in order, looks at the capture's cells and globals.
 
-        Raises: GuardError after `detach`, when it would need cells that are not kept any more.
+        Raises: GuardError after `detach`, when it would need cells or namespaces that are not kept any more.
         """
         if self._bound is None:
             scope = self._scope
@@ -169,8 +201,11 @@ class CheckFunctionManager:
         return self.text.bind(self.program, report_error, cells, globals, builtins)
 
     def detach(self) -> None:
-        """Forget the capture's cells, so that nothing of the user's is kept through them."""
-        self._scope.closure = None
+        """Forget the capture's cells and namespaces, so that nothing of the user's is kept through them.
+
+        The globals of a module are still found while the module lives; others must be given from then on.
+        """
+        self._scope.detach()
         self._bound = None
 
     def check(

@@ -5,6 +5,7 @@ from dynamo.eval.breaks.driver import forget_segments as forget_segments
 from dynamo.eval.breaks.resume import ResumePoint as ResumePoint
 from dynamo.eval.breaks.resume import forget_resume_functions as forget_resume_functions
 from dynamo.eval.breaks.resume import is_resume_code as is_resume_code
+from dynamo.eval.breaks.resume import load_rest as load_rest
 from dynamo.eval.breaks.resume import resume_function as resume_function
 from dynamo.eval.breaks.split import operand_count as operand_count
 from dynamo.eval.breaks.split import pushes as pushes

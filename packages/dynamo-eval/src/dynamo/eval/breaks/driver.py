@@ -13,7 +13,7 @@ from types import CodeType
 from typing import Final
 
 from dynamo.eval.breaks.regions import Blocks
-from dynamo.eval.breaks.resume import ResumePoint, resume_function
+from dynamo.eval.breaks.resume import ResumePoint, load_rest, resume_function
 from dynamo.eval.breaks.segments import Segment
 from dynamo.eval.breaks.split import operand_count, pushes
 from dynamo.eval.bytecode import BytecodeError, Instruction, bound_before, copy_instructions, create
@@ -162,13 +162,13 @@ class Driver:
         written: list[Instruction] = []
         operands = [self._name("operand") for _ in segment.nulls]
         written += [create.store_fast(name) for name in reversed(operands)]
-        written += create.load_callable(create.make_function(code, closure=code.co_freevars))
+        written += load_rest(code)
         arguments = [
             *segment.names,
             *(name for name, null in zip(operands, segment.nulls, strict=True) if not null),
         ]
         written += [create.load_fast(name) for name in arguments]
-        written.append(create.call(len(arguments)))
+        written.append(create.call(len(arguments) + bool(code.co_freevars)))
         if segment.region.is_rest:
             return [*written, create.return_value()]
         result = self._name("left")

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from types import CodeType
 from typing import Final
 
+from dynamo.eval._frame import Rest
 from dynamo.eval.bytecode import (
     Instruction,
     assemble,
@@ -72,6 +73,14 @@ def forget_resume_functions() -> None:
 def _root(code: CodeType) -> CodeType:
     entry = _RESUME_CODES.get(id(code))
     return entry[1] if entry is not None and entry[0] is code else code
+
+
+def load_rest(code: CodeType) -> list[Instruction]:
+    """Push what calls a resume function, and its cells as the first argument where it has free variables."""
+    cells: list[Instruction] = []
+    if code.co_freevars:
+        cells = [*map(create.load_closure, code.co_freevars), create.build_tuple(len(code.co_freevars))]
+    return [*create.load_callable([create.load_const(Rest(code))]), *cells]
 
 
 def stack_parameter(place: int) -> str:

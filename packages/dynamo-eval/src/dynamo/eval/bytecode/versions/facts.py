@@ -92,6 +92,7 @@ class Facts:
         for_iter_needs_end_for: FOR_ITER jumps onto an END_FOR, which it skips (3.12, 3.13).
         end_for_is_pair: END_FOR is followed by POP_TOP (3.13).
         function_attributes_after: MAKE_FUNCTION takes no flags, SET_FUNCTION_ATTRIBUTE follows (3.13).
+        jumps_shrink: the compiler settles the widths of jumps from above, else from below (3.13).
         merges_locations: the compiler joins neighbours of one place into one entry of the line table (3.12, 3.13).
         compare_ops, binary_ops, intrinsics_1, intrinsics_2: symbols by index.
         jump_names: normal-form jump → (forward name, backward name); "" where there is none.
@@ -113,6 +114,7 @@ class Facts:
     for_iter_needs_end_for: bool
     end_for_is_pair: bool
     function_attributes_after: bool
+    jumps_shrink: bool
     merges_locations: bool
     compare_ops: Sequence[str]
     binary_ops: Sequence[str]

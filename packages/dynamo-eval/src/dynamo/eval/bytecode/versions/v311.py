@@ -22,6 +22,7 @@ FACTS = Facts(
     for_iter_needs_end_for=False,
     end_for_is_pair=False,
     function_attributes_after=False,
+    jumps_shrink=False,
     merges_locations=False,
     compare_ops=COMPARE_OPS,
     binary_ops=BINARY_OPS,

@@ -50,6 +50,7 @@ FACTS = Facts(
     for_iter_needs_end_for=True,
     end_for_is_pair=True,
     function_attributes_after=True,
+    jumps_shrink=True,
     merges_locations=True,
     compare_ops=COMPARE_OPS,
     binary_ops=BINARY_OPS,
