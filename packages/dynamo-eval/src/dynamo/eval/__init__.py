@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from dynamo.eval.backends import lookup_backend as lookup_backend
     from dynamo.eval.backends import register_backend as register_backend
     from dynamo.eval.backends.testing import CompileCounter as CompileCounter
+    from dynamo.eval.backends.testing import CompileCounterWithBackend as CompileCounterWithBackend
     from dynamo.eval.convert_frame import convert_frame as convert_frame
     from dynamo.eval.convert_frame import convert_frame_assert as convert_frame_assert
     from dynamo.eval.errors import BackendError as BackendError
@@ -48,7 +49,7 @@ _HOMES = {
     "api": "OptimizeContext allow_in_graph assume_constant_result compile disable explain graph_break "
     "is_compiling optimize reset skip",
     "backends": "list_backends lookup_backend register_backend",
-    "backends.testing": "CompileCounter",
+    "backends.testing": "CompileCounter CompileCounterWithBackend",
     "convert_frame": "convert_frame convert_frame_assert",
     "errors": "BackendError BreakReason CaptureError GraphBreak InternalError SkipFrame Unsupported UsageError",
     "explanation": "ExplainOutput",

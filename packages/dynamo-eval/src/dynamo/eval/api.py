@@ -14,7 +14,14 @@ from dynamo.eval._frame import set_eval_frame
 from dynamo.eval.backends import lookup_backend
 from dynamo.eval.backends.registry import Backend
 from dynamo.eval.breaks import forget_resume_functions, forget_segments
-from dynamo.eval.convert_frame import DISABLED, Callback, Observer, convert_frame, convert_frame_assert
+from dynamo.eval.convert_frame import (
+    DISABLED,
+    Callback,
+    Observer,
+    convert_frame,
+    convert_frame_assert,
+    is_disabled,
+)
 from dynamo.eval.dispatch import EntryPoint, entry_point, is_wrappable, uncaptured
 from dynamo.eval.errors import GraphBreak, UsageError
 from dynamo.eval.explanation import ExplainOutput, Record, summarize
@@ -36,7 +43,7 @@ class OptimizeContext:
 
     def __init__(
         self,
-        callback: Callback,
+        callback: Callback | None,
         backend: str | Backend = "eager",
         nopython: bool = False,
         dynamic: bool | None = None,
@@ -262,34 +269,68 @@ def compile(
     return optimize(chosen, nopython=fullgraph, dynamic=dynamic)(model)
 
 
-def disable(fn: _F) -> _F:
-    """`fn` runs plainly, and so does what it calls; captured code breaks its graph at a call of it."""
-    for code in _codes_of(fn):
-        DISABLED[id(code)] = code
-    return uncaptured(fn)  # type: ignore[return-value]  # behaves as the function
+@overload
+def disable(fn: _F, recursive: bool = ..., *, reason: str | None = ...) -> _F: ...
+@overload
+def disable(fn: None = None, recursive: bool = ..., *, reason: str | None = ...) -> Callable[[_F], _F]: ...
+def disable(fn: Any = None, recursive: bool = True, *, reason: str | None = None) -> Any:
+    """A callable like `fn` that runs plainly, and so does what it calls; captured code breaks its graph at a call of it.
+
+    `fn` itself is not marked: called by another name it is captured as before.
+
+    Args:
+        fn: function, method or module; None to get a decorator.
+        recursive: with False only `fn` itself runs plainly, as with `skip`.
+        reason: why, for the reader of the code.
+
+    Raises:
+        UsageError: not a callable.
+    """
+    if fn is None:
+        return lambda given: disable(given, recursive, reason=reason)
+    if not recursive:
+        return skip(fn)
+    if isinstance(fn, OptimizedModule):
+        fn = fn._orig_mod
+    if isinstance(fn, torch.nn.Module):
+        return OptimizedModule(fn, OptimizeContext(None))
+    if not is_wrappable(fn):
+        raise UsageError(f"cannot disable capture of a {type(fn).__name__}, which is not callable")
+    return uncaptured(fn)
 
 
 def skip(fn: _F) -> _F:
-    """`fn` itself runs plainly; what it calls may be captured."""
-    for code in _codes_of(fn):
-        DISABLED[id(code)] = code
-        _frame.skip_code(code)
+    """`fn` itself runs plainly; what it calls may be captured.
+
+    The very function object is marked, by a code object of its own: other functions of the same ``def`` are not.
+
+    Raises:
+        UsageError: no function, method, property or module.
+    """
+    functions = [fn.fget, fn.fset, fn.fdel] if isinstance(fn, property) else [fn]
+    for function in map(_function_behind, functions):
+        if isinstance(function, FunctionType):
+            _skip_function(function)
+        elif function is not None:
+            raise UsageError(f"cannot skip a {type(fn).__name__}, which has no Python code")
     return fn
 
 
-def _codes_of(fn: Any) -> list[CodeType]:
-    functions = [fn.fget, fn.fset, fn.fdel] if isinstance(fn, property) else [fn]
-    return [code for function in functions for code in _codes_behind(function)]
+def _skip_function(function: FunctionType) -> None:
+    code = function.__code__
+    if not is_disabled(code):
+        function.__code__ = code = code.replace()
+        DISABLED[id(code)] = code
+    _frame.skip_code(code)
 
 
-def _codes_behind(fn: Any) -> list[CodeType]:
-    function = fn
-    while isinstance(function, EntryPoint):
-        function = function.__wrapped__
-    function = getattr(function, "__func__", function)
-    if isinstance(function, torch.nn.Module):
-        function = type(function).forward
-    return [function.__code__] if isinstance(function, FunctionType) else []
+def _function_behind(fn: Any) -> Any:
+    """The function that is called in the end."""
+    while isinstance(fn, EntryPoint):
+        fn = fn.__wrapped__
+    if isinstance(fn, torch.nn.Module):
+        return type(fn).forward
+    return getattr(fn, "__func__", fn)
 
 
 def reset() -> None:

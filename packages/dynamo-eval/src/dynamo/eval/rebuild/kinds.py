@@ -6,11 +6,13 @@ import torch
 
 from dynamo.eval.bytecode import create
 from dynamo.eval.errors import Outlives
+from dynamo.eval.models.operators import UnionVariable
 from dynamo.eval.rebuild import runtime
 from dynamo.eval.rebuild.emitter import Emitter, Unrebuildable, rebuilds
 from dynamo.eval.rebuild.sources import load_source
 from dynamo.eval.variables.base import VariableTracker
 from dynamo.eval.variables.binding import BoundBuiltinVariable, BuiltinVariable
+from dynamo.eval.variables.cached import CachedFunctionVariable
 from dynamo.eval.variables.cell import CellVariable
 from dynamo.eval.variables.classes import ClassVariable
 from dynamo.eval.variables.constant import ConstantMethodVariable, ConstantVariable, OpaqueConstant
@@ -21,6 +23,7 @@ from dynamo.eval.variables.dictionary import (
     DictVariable,
     DictViewVariable,
 )
+from dynamo.eval.variables.entry_point import EntryPointVariable
 from dynamo.eval.variables.exception import ExceptionVariable
 from dynamo.eval.variables.function import MethodVariable, NestedFunctionVariable
 from dynamo.eval.variables.iterator import SequenceIteratorVariable
@@ -44,7 +47,10 @@ from dynamo.eval.variables.tensor import StructSequenceVariable, TensorMethodVar
 from dynamo.eval.variables.torch_function import TorchVariable
 
 
-@rebuilds(ConstantVariable, OpaqueConstant, ClassVariable, BuiltinVariable, TorchVariable)
+@rebuilds(
+    ConstantVariable, OpaqueConstant, ClassVariable, BuiltinVariable, TorchVariable, EntryPointVariable,
+    CachedFunctionVariable, UnionVariable,
+)  # fmt: skip
 def rebuild_constant(emit: Emitter, var: ConstantVariable) -> None:
     emit.constant(var.value)
 

@@ -4,6 +4,7 @@ import functools
 import types
 from typing import Any, final
 
+from dynamo.eval._frame import FunctionEntryPoint
 from dynamo.eval.errors import GraphBreak
 from dynamo.eval.variables.base import Translator, VariableTracker, realize
 from dynamo.eval.variables.calls import model_of
@@ -120,7 +121,7 @@ def bound_attribute(
         value = wrap_value(tx.output, found.func, AttrSource(source, "func")).call(tx, [instance], {})
         instance.set_own(tx, name, value)
         return value
-    if isinstance(found, functools._lru_cache_wrapper) and instance is not None:
+    if isinstance(found, functools._lru_cache_wrapper | FunctionEntryPoint) and instance is not None:
         return MethodVariable(wrap_value(tx.output, found, source), instance)
     if not is_descriptor(found) or isinstance(found, type) or model_of(found) is not None:
         return wrap_value(tx.output, found, source)

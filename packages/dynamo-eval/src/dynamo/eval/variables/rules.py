@@ -10,6 +10,7 @@ from typing import Any
 
 import torch
 
+from dynamo.eval._frame import EntryPoint, FunctionEntryPoint
 from dynamo.eval.errors import GraphBreak
 from dynamo.eval.output_graph import OutputGraph
 from dynamo.eval.variables.base import VariableTracker
@@ -20,6 +21,7 @@ from dynamo.eval.variables.classes import ClassVariable
 from dynamo.eval.variables.constant import SCALARS, TORCH_SCALARS, ConstantVariable, is_literal
 from dynamo.eval.variables.deques import DequeVariable
 from dynamo.eval.variables.dictionary import DefaultDictVariable, DictVariable
+from dynamo.eval.variables.entry_point import EntryPointVariable
 from dynamo.eval.variables.function import MethodVariable, UserFunctionVariable
 from dynamo.eval.variables.lookup import builtin_layout, is_python_class, static_lookup
 from dynamo.eval.variables.mapping_proxy import MappingProxyVariable
@@ -266,6 +268,12 @@ def wrap_deque(output: OutputGraph, value: Any, source: Source) -> VariableTrack
 def _holds_items(items: list[Any], limit: int | None) -> Callable[[Any], bool]:
     shown = [(type(item), repr(item)) for item in items]
     return lambda value: value.maxlen == limit and [(type(item), repr(item)) for item in value] == shown
+
+
+@wraps(EntryPoint, FunctionEntryPoint)
+def wrap_entry_point(output: OutputGraph, value: Any, source: Source) -> VariableTracker:
+    output.guard(source, "ID_MATCH")
+    return EntryPointVariable(value, source)
 
 
 @wraps(types.MappingProxyType)
