@@ -68,13 +68,18 @@ class OptimizeContext:
             return OptimizedModule(fn, self)  # type: ignore[return-value]  # behaves as the module
         if not is_wrappable(fn):
             raise UsageError(f"cannot capture a {type(fn).__name__}, which is not callable")
-        return entry_point(fn, self.callback)  # type: ignore[return-value]  # behaves as the function
+        return _wrapped(fn, self.callback)  # type: ignore[return-value]  # behaves as the function
 
     def __enter__(self) -> None:
         self._before.append(set_eval_frame(self.callback))
 
     def __exit__(self, *exc: object) -> None:
         set_eval_frame(self._before.pop())
+
+
+def _wrapped(function: Any, callback: Callback | None) -> Any:
+    """An entry point with a callback, or the callable with capture off."""
+    return uncaptured(function) if callback is None else entry_point(function, callback)
 
 
 _OWN_HOOKS: Final = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
@@ -92,7 +97,7 @@ class OptimizedModule(torch.nn.Module):
         super().__init__()
         self._orig_mod = module
         self.__dict__["_context"] = context
-        self.__dict__["_entry"] = entry_point(MethodType(_trampoline(type(module)), module), context.callback)
+        self.__dict__["_entry"] = _wrapped(MethodType(_trampoline(type(module)), module), context.callback)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         own = self.__dict__
