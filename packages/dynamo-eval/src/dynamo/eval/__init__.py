@@ -3,6 +3,9 @@
 Names are loaded when they are first used, so that `dynamo.eval.bytecode` stays free of torch.
 """
 
+import gc
+from importlib import import_module
+from types import ModuleType
 from typing import TYPE_CHECKING
 
 from dynamo.eval._version import __version__ as __version__
@@ -68,11 +71,20 @@ def __getattr__(name: str) -> object:
     home = _HOME_OF.get(name)
     if home is None:
         raise AttributeError(f"module 'dynamo.eval' has no attribute {name!r}")
-    from importlib import import_module
-
-    found: object = getattr(import_module(f"dynamo.eval.{home}"), name)
+    found: object = getattr(_load(home), name)
     globals()[name] = found
     return found
+
+
+def _load(home: str) -> ModuleType:
+    """A module of this package, loaded without garbage collections: after ``import torch`` each takes some 50 ms."""
+    collecting = gc.isenabled()
+    gc.disable()
+    try:
+        return import_module(f"dynamo.eval.{home}")
+    finally:
+        if collecting:
+            gc.enable()
 
 
 def __dir__() -> list[str]:

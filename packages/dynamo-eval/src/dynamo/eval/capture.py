@@ -406,8 +406,13 @@ class _Writer:
         head = _prologue(self.tx.instructions)
         again = call and self.output.raises_unlike_python() and self.output.runs_twice_alike()
         rerun = self._rerun(call, len(head)) if again else []
-        instructions = [*head, *call, *self.emit.instructions, *rerun, *self.original]
-        _place(instructions, self.code.co_firstlineno)
+        first, *others = self.tx.lines or (self.code.co_firstlineno,)
+        # Debuggers and coverage see the lines that the graph stands for, each once.
+        marks = [create.place_at((line, line, None, None), [create.nop()])[0] for line in others]
+        _place(head, self.code.co_firstlineno)
+        _place(call, first)
+        instructions = [*head, *call, *marks, *self.emit.instructions, *rerun, *self.original]
+        _place(instructions, others[-1] if others else first)
         remove_unreachable(instructions)
         names = [RESULTS, *self.emit.temporaries, *self.extra]
         own = [
@@ -502,7 +507,7 @@ def _prologue(instructions: list[Instruction]) -> list[Instruction]:
 
 
 def _place(instructions: list[Instruction], lineno: int) -> None:
-    """Give instructions without a place the first line of the function, as CPython's own prologue has."""
+    """Give instructions without a place this line."""
     for inst in instructions:
         if inst.positions[0] is None:
             inst.positions = (lineno, lineno, 0, 0)

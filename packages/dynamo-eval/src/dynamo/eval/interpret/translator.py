@@ -51,6 +51,9 @@ class Stop:
 CAPTURED: Final = (os.path.join(TORCH_ROOT, "nn", "modules") + os.sep,)
 
 
+_PROLOGUE: Final = ("RESUME", "MAKE_CELL", "COPY_FREE_VARS")
+
+
 def is_torch_internal(code: CodeType) -> bool:
     """Whether code is part of torch and a frame of it, called by Python, runs plainly."""
     filename = code.co_filename
@@ -200,6 +203,7 @@ class InstructionTranslator(InstructionTranslatorBase):
 
     Attributes:
         first_effect: number and line of the first step that had an effect or lay in a ``try`` block.
+        lines: the lines of the frame itself that were run, as the keys, in the order of their first step.
     """
 
     is_root = True
@@ -221,6 +225,7 @@ class InstructionTranslator(InstructionTranslatorBase):
         self.stop_at = stop_at
         self.stop_reason = stop_reason
         self.first_effect: tuple[int, int] | None = None
+        self.lines: dict[int, None] = {}
         build = Builder(output)
         self.symbolic_locals = self.locals
         self.entry_locals: dict[str, VariableTracker] = {}
@@ -270,6 +275,8 @@ class InstructionTranslator(InstructionTranslatorBase):
                 self.locals.clear()
                 self.locals.update(locals_before)
                 return self._stopped(number, Stop(index, reason))
+            if self.instructions[index].opname not in _PROLOGUE:
+                self.lines[self.lineno] = None
             if self.first_effect is None and (len(output.effects) or output.guarded_block):
                 self.first_effect = number, self.lineno
             if self.returned is not None:
