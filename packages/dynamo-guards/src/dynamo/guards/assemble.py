@@ -7,7 +7,7 @@ from typing import Final
 
 from dynamo.guards import _check
 from dynamo.guards.errors import GuardBuildError
-from dynamo.guards.kinds.clause import Clause
+from dynamo.guards.kinds.clause import Clause, Test
 from dynamo.guards.scope import GuardScope
 from dynamo.guards.sources import Load, Source
 
@@ -52,9 +52,8 @@ class Assembler:
             found = self._registers[source] = self._emit_load(source)
         return found
 
-    def add(self, clause: Clause) -> None:
+    def add(self, clause: Clause, test: Test) -> None:
         """Append a clause's test, and the loads that it needs."""
-        test = clause.native()
         op = OPCODES[test.op]
         if test.op == "TEST_UNBOUND":
             if clause.source.base is not None:
@@ -74,9 +73,11 @@ class Assembler:
         return _check.GuardProgram(tuple(self.instructions), self._count, len(self._scope.arg_names), keep)
 
 
-def assemble(clauses: Sequence[Clause], scope: GuardScope, keep: object) -> _check.GuardProgram:
+def assemble(
+    clauses: Sequence[Clause], tests: Sequence[Test], scope: GuardScope, keep: object
+) -> _check.GuardProgram:
     """The native form of a check. Raises: GuardBuildError naming the source that has none."""
     assembler = Assembler(scope)
-    for clause in clauses:
-        assembler.add(clause)
+    for clause, test in zip(clauses, tests, strict=True):
+        assembler.add(clause, test)
     return assembler.finish(keep)

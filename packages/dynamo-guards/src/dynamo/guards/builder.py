@@ -14,14 +14,14 @@ import operator
 import types
 import weakref
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
 import torch
 
 from dynamo.guards import _check, ambient
 from dynamo.guards.errors import GuardBuildError
 from dynamo.guards.kinds.ambient import AmbientIs
-from dynamo.guards.kinds.clause import Clause, short
+from dynamo.guards.kinds.clause import Clause, Test, short
 from dynamo.guards.kinds.containers import ClassHolds, HasAttribute, IteratorAt, Keys, Length, Member
 from dynamo.guards.kinds.relations import Related
 from dynamo.guards.kinds.tensors import TensorIs, tensor_spec
@@ -51,6 +51,7 @@ from dynamo.guards.sources import (
 from dynamo.guards.sources.steps import class_attribute, is_shadowed, ordered_keys
 
 SINGLETONS: Final = (None, True, False, Ellipsis, NotImplemented)
+_SINGLETON_IDS: Final = frozenset(id(value) for value in SINGLETONS)
 _SCALARS: Final = (
     int,
     float,
@@ -123,10 +124,12 @@ def _copied(value: object) -> object:
     return set(value) if type(value) is set else value
 
 
-def _described(value: object) -> str:
-    """What an object is, without its repr: that of a tensor or a model takes milliseconds."""
-    name = getattr(value, "__qualname__", None) if isinstance(value, _NAMED) else None
-    return name if isinstance(name, str) else f"of type {type(value).__qualname__}"
+class _Class(NamedTuple):
+    """What clauses say of a class."""
+
+    number: int
+    name: str
+    described: str
 
 
 class GuardBuilder:
@@ -137,13 +140,16 @@ class GuardBuilder:
 
     Attributes:
         clauses: what was collected, each clause once, in the order of checking.
+        tests: the native form of each.
     """
 
     def __init__(self, scope: GuardScope) -> None:
         self.scope: Final = scope
         self.clauses: list[Clause] = []
+        self.tests: list[Test] = []
         self._seen: set[tuple[object, ...]] = set()
         self._watched: dict[int, object] = {}
+        self._classes: dict[type, _Class] = {}
         self._typed: set[Source] = set()
 
     @property
@@ -171,10 +177,12 @@ class GuardBuilder:
                 self._vouch_for_step(clause.guard, clause.source)
         test = clause.native()
         operand = test.operand if isinstance(test.operand, str) else id(test.operand)
-        key = (clause.source, type(clause), test.op, test.number, operand, test.other, test.place)
-        if key not in self._seen:
-            self._seen.add(key)
+        key = (clause.source, test.op, test.number, operand, test.other, test.place)
+        known = len(self._seen)
+        self._seen.add(key)  # one hash of the path, where asking first would take two
+        if len(self._seen) > known:
             self.clauses.append(clause)
+            self.tests.append(test)
 
     def watch(self, value: object) -> int:
         """The id of an object, which the check will follow to its death.
@@ -184,13 +192,25 @@ class GuardBuilder:
         self._watched.setdefault(id(value), value)
         return id(value)
 
+    def _class(self, cls: type) -> _Class:
+        """The id of a class, which is watched, and its names: the same objects for all clauses."""
+        found = self._classes.get(cls)
+        if found is None:
+            name = cls.__qualname__
+            found = self._classes[cls] = _Class(self.watch(cls), name, f"of type {name}")
+        return found
+
+    def _described(self, value: object) -> str:
+        """What an object is, without its repr: that of a tensor or a model takes milliseconds."""
+        name = getattr(value, "__qualname__", None) if isinstance(value, _NAMED) else None
+        return name if isinstance(name, str) else self._class(type(value)).described
+
     def _require_types(self, guard: Guard, source: Source) -> None:
         if source in self._typed:
             return
         if source.base is not None:
             self._require_types(guard, source.base)
             self._vouch_for_step(guard, source)
-        self._typed.add(source)
         self._type_is(guard, source, type(self.get(source)))
 
     def _vouch_for_step(self, guard: Guard, source: Source) -> None:
@@ -201,17 +221,23 @@ class GuardBuilder:
             self.add(Member(guard, InstanceDictSource(source.origin), source.attr, True))
 
     def _type_is(self, guard: Guard, source: Source, cls: type) -> None:
+        known = len(self._typed)
         self._typed.add(source)
-        self.add(TypeIs(guard, source, self.watch(cls), cls.__qualname__))
+        if len(self._typed) > known:
+            found = self._class(cls)
+            self.add(TypeIs(guard, source, found.number, found.name))
+
+    def _equals(self, guard: Guard, source: Source, value: object) -> None:
+        self._typed.add(source)
+        self.add(Equals(guard, source, value, self._class(type(value)).number))
 
     def _object_is(self, guard: Guard, source: Source, value: object) -> None:
-        if any(value is singleton for singleton in SINGLETONS):
+        if id(value) in _SINGLETON_IDS:
             self.add(IsSingleton(guard, source, value))
         elif has_weak_references(value) or outlives_checks(value):
-            self.add(IsObject(guard, source, self.watch(value), _described(value)))
+            self.add(IsObject(guard, source, self.watch(value), self._described(value)))
         elif is_constant(value) and type(value) not in _MUTABLE:
-            self._type_is(guard, source, type(value))
-            self.add(Equals(guard, source, value))
+            self._equals(guard, source, value)
         else:
             raise GuardBuildError(
                 source.name(),
@@ -240,7 +266,7 @@ class GuardBuilder:
         """
         source = self.path(guard)
         value = self.get(source)
-        if any(value is singleton for singleton in SINGLETONS) or isinstance(value, enum.Enum):
+        if id(value) in _SINGLETON_IDS or isinstance(value, enum.Enum):
             self._object_is(guard, source, value)
             return
         if not is_constant(value):
@@ -248,8 +274,7 @@ class GuardBuilder:
                 source.name(),
                 f"{type(value).__qualname__} has no exact equality; use TYPE_MATCH or ID_MATCH",
             )
-        self._type_is(guard, source, type(value))
-        self.add(Equals(guard, source, _copied(value)))
+        self._equals(guard, source, _copied(value))
 
     def CONSTANT_MATCH(self, guard: Guard) -> None:
         """EQUALS_MATCH for constants, ID_MATCH for anything else."""
@@ -370,7 +395,7 @@ class GuardBuilder:
             raise GuardBuildError(source.name(), f"{type(value).__qualname__} has no name to guard")
         named = AttrSource(source, "__name__")
         self._type_is(guard, source, type(value))
-        self.add(Equals(guard, named, value.__name__))
+        self._equals(guard, named, value.__name__)
 
     def CLASS_ATTR_MATCH(self, guard: Guard, attr: str) -> None:
         """What the value's class holds under a name is unchanged (or still nothing): patches are seen."""
@@ -482,7 +507,7 @@ class GuardBuilder:
         if not isinstance(value, torch.Tensor):
             raise GuardBuildError(source.name(), f"{type(value).__qualname__} is not a tensor")
         spec = tensor_spec(value, dynamic_dims=dynamic_dims, offset=storage_offset, pointer=data_pointer)
-        self.watch(type(value))
+        self._class(type(value))
         self._typed.add(source)
         self.add(TensorIs(guard, source, spec))
 

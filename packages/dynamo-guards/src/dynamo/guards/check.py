@@ -75,8 +75,7 @@ class _Scope:
 def collect(guards: Iterable[Guard], scope: GuardScope, guard_nn_modules: bool = True) -> GuardBuilder:
     """Run every guard's ``create_fn``, bases first. Raises: GuardBuildError naming the source."""
     builder = GuardBuilder(scope)
-    unique = dict.fromkeys(guards)
-    for guard in sorted(unique, key=Guard.sort_key):
+    for guard in sorted(guards, key=Guard.sort_key):
         if guard_nn_modules or not guard.is_nn_module():
             guard.create(builder)
     return builder
@@ -114,7 +113,7 @@ class CheckFunctionManager:
     def __init__(self, guards: Iterable[Guard], scope: GuardScope, *, guard_nn_modules: bool = True) -> None:
         builder = collect(guards, scope, guard_nn_modules)
         keep: list[object] = []
-        self.program: GuardProgram = assemble(builder.clauses, scope, keep)
+        self.program: GuardProgram = assemble(builder.clauses, builder.tests, scope, keep)
         self._clauses: tuple[Clause, ...] = tuple(builder.clauses)
         self._scope = _Scope(scope)
         self._text: CheckText | None = None

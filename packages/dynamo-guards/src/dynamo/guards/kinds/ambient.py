@@ -11,7 +11,7 @@ from dynamo.guards.sources import Bind
 
 
 @final
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False)
 class AmbientIs(Clause):
     """One of `ambient.STATES` has the number that it had at capture."""
 

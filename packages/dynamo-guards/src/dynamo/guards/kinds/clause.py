@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from dynamo.guards.sources import Bind, Guard, Source
 
 
-@dataclass(frozen=True, slots=True)
-class Test:
+class Test(NamedTuple):
     """One native test: opcode name, number, operand, a second source for aliasing, a place for ambient state.
 
     ``related`` are the sources whose values a relation takes beside that of its own source.
@@ -36,9 +36,13 @@ def short(value: object, limit: int = 80) -> str:
     return text if len(text) <= limit else text[: limit - 1] + "…"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False)
 class Clause(ABC):
-    """One test; ``guard`` is the one that made it (for its kind and the user's line)."""
+    """One test; ``guard`` is the one that made it (for its kind and the user's line).
+
+    Never changed once made.  It is not frozen because that would double the time to make one, and a check of a model
+    makes thousands.
+    """
 
     guard: Guard
     source: Source

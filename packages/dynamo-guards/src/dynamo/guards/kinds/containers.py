@@ -12,7 +12,7 @@ from dynamo.guards.sources.steps import literal
 
 
 @final
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False)
 class Length(Clause):
     """Number of items of a list, tuple, dict, set or string."""
 
@@ -32,7 +32,7 @@ class Length(Clause):
 
 
 @final
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False)
 class Keys(Clause):
     """A dict has exactly these keys in this order."""
 
@@ -52,7 +52,7 @@ class Keys(Clause):
 
 
 @final
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False)
 class Member(Clause):
     """A dict or set contains a key, or (``present=False``) does not."""
 
@@ -73,7 +73,7 @@ class Member(Clause):
 
 
 @final
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False)
 class HasAttribute(Clause):
     """``hasattr(value, name)``, or (``present=False``) not."""
 
@@ -94,7 +94,7 @@ class HasAttribute(Clause):
 
 
 @final
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False)
 class ClassHolds(Clause):
     """The MRO of the class ``value`` gives this object under a name (0 = nothing)."""
 
@@ -115,7 +115,7 @@ class ClassHolds(Clause):
 
 
 @final
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False)
 class IteratorAt(Clause):
     """A tuple iterator stands at a position (-1: exhausted) with so many items left."""
 

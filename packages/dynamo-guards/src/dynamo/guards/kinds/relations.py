@@ -13,7 +13,7 @@ from dynamo.guards.sources import Bind, Source
 
 
 @final
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False)
 class Related(Clause):
     """An expression over values holds; ``template`` has ``{0}`` for the clause's own source, ``{1}`` … for the others.
 

@@ -123,7 +123,7 @@ def _native_kind(tensor: torch.Tensor) -> TensorKind | None:
 
 
 @final
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False)
 class TensorIs(Clause):
     """The tensor has the metadata of the one at capture."""
 

@@ -13,7 +13,7 @@ _PLAIN_EQUALITY: Final = (int, str, bytes)
 
 
 @final
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False)
 class TypeIs(Clause):
     """``type(value)`` is exactly this class."""
 
@@ -34,7 +34,7 @@ class TypeIs(Clause):
 
 
 @final
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False)
 class IsObject(Clause):
     """The value is one object, known by its id; the builder watches the object's life."""
 
@@ -55,7 +55,7 @@ class IsObject(Clause):
 
 
 @final
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False)
 class IsSingleton(Clause):
     """The value is None, True, False, Ellipsis or NotImplemented."""
 
@@ -72,7 +72,7 @@ class IsSingleton(Clause):
 
 
 @final
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False)
 class IsNotObject(Clause):
     """The value is not one object that lives forever (a singleton)."""
 
@@ -89,26 +89,30 @@ class IsNotObject(Clause):
 
 
 @final
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False)
 class Equals(Clause):
-    """The value equals a constant, down to types and bits; a clause on its type comes before."""
+    """The type is that of a constant and the value equals it, down to bits."""
 
     value: object
+    type_id: int
 
     def text(self, ref: str, bind: Bind) -> str:
         if type(self.value) in _PLAIN_EQUALITY and has_literal(self.value):
-            return f"{ref} == {self.value!r}"
+            return f"___check_type_id({ref}, {self.type_id}) and {ref} == {self.value!r}"
         return f"___same({ref}, {bind(self.value)})"
 
     def native(self) -> Test:
         return Test("TEST_EQUAL", operand=self.value)
 
     def expected(self) -> str:
-        return short(self.value)
+        return f"type {type(self.value).__qualname__}, {short(self.value)}"
+
+    def met(self, value: object) -> str:
+        return short(value) if type(value) is type(self.value) else f"type {type(value).__qualname__}"
 
 
 @final
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False)
 class Truth(Clause):
     """``bool(value)``; only on types whose truth runs no user code."""
 
@@ -125,7 +129,7 @@ class Truth(Clause):
 
 
 @final
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False)
 class Same(Clause):
     """Two sources give one object, or (``same=False``) two."""
 
@@ -146,7 +150,7 @@ class Same(Clause):
 
 
 @final
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False)
 class IsUnbound(Clause):
     """The source names nothing: an argument without a value, an empty cell, an absent global."""
 
@@ -161,7 +165,7 @@ class IsUnbound(Clause):
 
 
 @final
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False)
 class IsAlive(Clause):
     """A weak reference still points to its object."""
 
@@ -176,7 +180,7 @@ class IsAlive(Clause):
 
 
 @final
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False)
 class Holds(Clause):
     """A predicate of the user: a callable of the value that gives a bool."""
 

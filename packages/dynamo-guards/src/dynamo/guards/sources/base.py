@@ -12,8 +12,9 @@ import enum
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from types import CellType
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 
 class GuardSource(enum.Enum):
@@ -50,8 +51,7 @@ class Scope(Protocol):
     def cell(self, name: str) -> CellType: ...
 
 
-@dataclass(frozen=True, slots=True)
-class Load:
+class Load(NamedTuple):
     """One native load: opcode name, place in the frame (roots only), number, operand."""
 
     op: str
@@ -138,7 +138,7 @@ class Guard:
     @property
     def kind(self) -> str:
         """Name of the builder method, e.g. ``TYPE_MATCH``."""
-        function = getattr(self.create_fn, "func", self.create_fn)
+        function = self.create_fn.func if isinstance(self.create_fn, partial) else self.create_fn
         return str(getattr(function, "__name__", function))
 
     def is_nn_module(self) -> bool:
