@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import subprocess
 import sys
+import tracemalloc
 from collections import OrderedDict
 from collections.abc import Callable
 from functools import partial
@@ -294,6 +295,60 @@ def test_a_predicate_that_checks_again_gets_an_answer() -> None:
     managers.append(manager)
     assert manager.check([box]) and manager.check([box])
     assert answers == [True, True, True]
+
+
+def test_arguments_that_are_new_on_each_call_do_not_spoil_what_is_remembered() -> None:
+    box, guards = full()
+    scope = GuardScope(("x", "options", "rest"), (), (box, {"scale": 2}, (1, {"k": 1})), None, {}, {})
+    options, rest = LocalSource("options"), LocalSource("rest")
+    more = [
+        options.make_guard(B.DICT_KEYS),
+        ItemSource(options, "scale").make_guard(B.EQUALS_MATCH),
+        ItemSource(ItemSource(rest, 1), "k").make_guard(B.EQUALS_MATCH),
+    ]
+    manager = CheckFunctionManager([*guards, *more, *ballast()], scope)
+    for _ in range(30):
+        assert manager.check([box, {"scale": 2}, (1, {"k": 1})])
+        assert not manager.check([box, {"scale": 3}, (1, {"k": 1})])
+        assert not manager.check([box, {"scale": 2}, (1, {"k": 2})])
+        assert not manager.check([box, {"other": 2}, (1, {"k": 1})])
+    assert manager.program.remembered is _check.MARKS
+    box.inner.a = 2  # type: ignore[attr-defined]  # made by __init__
+    assert not manager.check([box, {"scale": 2}, (1, {"k": 1})])
+
+
+def test_a_hundred_thousand_checks_leak_nothing() -> None:
+    net = nn.Sequential(*(nn.Linear(2, 2) for _ in range(6)))
+    other = nn.Sequential(*(nn.Linear(2, 2) for _ in range(6)))
+    manager = CheckFunctionManager(
+        [X.make_guard(B.NN_MODULE_TREE)], GuardScope(("x",), (), (net,), None, {}, {})
+    )
+    values: list[object] = [net, *net, *net.parameters(), net.__dict__, type(net), nn.Linear]
+
+    def run() -> None:
+        assert manager.program.repeat(50_000, (net,)) == 50_000
+        for _ in range(500):
+            assert not manager.check([other]) and manager.check([net])
+            net.counter = 1  # type: ignore[assignment]  # moves the mark of a dict, changes nothing guarded
+            assert manager.check([net])
+            net[0].eval()
+            assert not manager.check([net])
+            net[0].train()
+
+    run()
+    counts = [sys.getrefcount(value) for value in values]
+    gc.collect()
+    tracemalloc.start()
+    try:
+        run()
+        before = tracemalloc.get_traced_memory()[0]
+        run()
+        gc.collect()
+        after = tracemalloc.get_traced_memory()[0]
+    finally:
+        tracemalloc.stop()
+    assert [sys.getrefcount(value) for value in values] == counts
+    assert after - before < 20_000
 
 
 def test_what_was_followed_is_given_back() -> None:

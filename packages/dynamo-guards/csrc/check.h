@@ -67,6 +67,7 @@ typedef struct {
     PyObject *keep;     /* weak references whose death ends the validity, and constants; owned */
     PyObject *weaklist;
     dg_Memo *memo;      /* owned, or NULL */
+    char *loose;        /* for each register: holds another object on each call, so that no memo rests on it; or NULL */
     int memo_wait;      /* checks until the next try to make one */
     int memo_strikes;   /* memos in a row that were of no use */
     char owns;          /* a walk may leave registers that own their values */

@@ -72,6 +72,14 @@ memo_refresh(dg_Memo *memo, int32_t owner, memo_Step *step, const dg_Frame *fram
     return 1;
 }
 
+/* The number of the register that lies at an address, or -1. */
+static int32_t
+memo_register_at(const dg_Memo *memo, uintptr_t address)
+{
+    uintptr_t number = (address - (uintptr_t)memo->registers) / sizeof(dg_Register);
+    return number < (uintptr_t)memo->register_count ? (int32_t)number : -1;
+}
+
 /* 1 = all hold, 0 = an instruction says miss, -1 = exception, DG_NO_MEMO = the memo does not fit any more. */
 static int
 memo_steps_hold(dg_Memo *memo, const dg_Frame *frame)
@@ -88,6 +96,7 @@ memo_steps_hold(dg_Memo *memo, const dg_Frame *frame)
             int32_t owner = is_quick ? -1 : memo->owners.items[step - first];
             int fresh = owner >= 0 ? memo_refresh(memo, owner, step, frame) : 0;
             if (fresh <= 0) {
+                memo->misfit = owner >= 0 ? memo->dicts.items[owner].from : memo_register_at(memo, step->where);
                 return fresh < 0 ? -1 : DG_NO_MEMO;
             }
         }
@@ -148,11 +157,34 @@ memo_release(dg_Memo *memo)
     }
 }
 
+/* The memo was made for one object in a register and never met it again, such as the dict of keyword arguments of a call:
+ * the next one must not rest on it. */
+static int
+memo_loosen(dg_Program *self, const dg_Memo *memo)
+{
+    if (memo->misfit < 0 || memo->hits >= MEMO_USEFUL_HITS) {
+        return 0;
+    }
+    if (self->loose == NULL) {
+        self->loose = PyMem_Calloc((size_t)self->register_count, 1);
+    }
+    if (self->loose == NULL || self->loose[memo->misfit]) {
+        return 0;
+    }
+    self->loose[memo->misfit] = 1;
+    return 1;
+}
+
 static void
 memo_drop(dg_Program *self)
 {
     dg_Memo *memo = self->memo;
     self->memo = NULL;
+    if (memo_loosen(self, memo)) {
+        self->memo_wait = 0;
+        dg_memo_free(memo);
+        return;
+    }
     self->memo_strikes = memo->hits >= MEMO_USEFUL_HITS ? 0 : Py_MIN(self->memo_strikes + 1, MEMO_MAX_STRIKES);
     self->memo_wait = self->memo_strikes > 0 ? 1 << self->memo_strikes : 0;
     dg_memo_free(memo);

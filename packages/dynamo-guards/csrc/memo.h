@@ -40,6 +40,7 @@ typedef struct {
     PyObject *dict;
     const uint64_t *mark; /* open */
     int32_t facts;        /* the first, or -1 */
+    int32_t from;         /* the register that was loaded with the dict itself on that check, or -1 */
 } memo_Dict;
 
 typedef struct {
@@ -64,6 +65,8 @@ struct dg_Memo {
     MEMO_ARRAY(int32_t) loaded;   /* registers that a check may own */
     uint64_t epoch;
     int hits;
+    int32_t misfit; /* the register whose object did not fit, or -1 */
+    int32_t register_count;
     dg_Register registers[];
 };
 

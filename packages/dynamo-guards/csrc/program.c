@@ -168,6 +168,7 @@ program_dealloc(PyObject *object)
     }
     program_clear(object);
     PyMem_Free(((dg_Program *)object)->code);
+    PyMem_Free(((dg_Program *)object)->loose);
     type->tp_free(object);
     Py_DECREF(type);
 }

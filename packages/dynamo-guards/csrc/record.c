@@ -132,9 +132,9 @@ record_class(record_Record *record, PyTypeObject *cls, PyObject *name)
     }
 }
 
-/* The number of a dict whose mark is compared from now on, or -1. */
+/* The number of a dict whose mark is compared from now on, or -1; `from` as in memo_Dict. */
 static int32_t
-record_dict(record_Record *record, PyObject *dict)
+record_dict(record_Record *record, PyObject *dict, int32_t from)
 {
     dg_Memo *memo = record->memo;
     uintptr_t *slot = record_slot(record, (uintptr_t)dict);
@@ -150,7 +150,7 @@ record_dict(record_Record *record, PyObject *dict)
         record->failed = 1;
         return -1;
     }
-    memo->dicts.items[place] = (memo_Dict){dict, mark, -1};
+    memo->dicts.items[place] = (memo_Dict){dict, mark, -1, from};
     slot[0] = (uintptr_t)dict;
     slot[1] = (uintptr_t)place;
     record->seen_count++;
@@ -166,6 +166,19 @@ record_fix(record_Record *record, int32_t number)
         record->states[number] = RECORD_FIXED;
         record_step(record, MEMO_WORD, &record->registers[number].value, (uintptr_t)record->registers[number].value, -1);
     }
+}
+
+static int
+record_is_loose(const record_Record *record, int32_t number)
+{
+    return record->program->loose != NULL && record->program->loose[number];
+}
+
+/* The register itself where its value is loaded on each check, or -1. */
+static int32_t
+record_from(const record_Record *record, int32_t number)
+{
+    return record->states[number] == RECORD_FIXED ? number : -1;
 }
 
 static int
@@ -213,9 +226,9 @@ record_is_scalar(PyObject *value)
 
 /* A value found in a dict under a key: expected in the register, which is stable from now on. */
 static int
-record_found(record_Record *record, const dg_Instruction *in, PyObject *dict, PyObject *key)
+record_found(record_Record *record, const dg_Instruction *in, PyObject *dict, int32_t from, PyObject *key)
 {
-    int32_t owner = record_dict(record, dict);
+    int32_t owner = record_dict(record, dict, from);
     PyObject *value = PyDict_GetItemWithError(dict, key);
     if (value == NULL) {
         return PyErr_Occurred() ? -1 : 0;
@@ -289,7 +302,7 @@ record_attribute(record_Record *record, const dg_Instruction *in)
         return record_run(record, in);
     }
     record_class(record, cls, in->object);
-    return record_found(record, in, dict, in->object);
+    return record_found(record, in, dict, -1, in->object);
 }
 
 /* `module.name`: in the instance's dict, or in one of the three dicts that nn.Module.__getattr__ looks at. */
@@ -306,9 +319,9 @@ record_module_attribute(record_Record *record, const dg_Instruction *in)
     record_class(record, Py_TYPE(base), in->object);
     int has = PyDict_Contains(dict, in->object);
     if (has != 0) {
-        return has < 0 ? -1 : record_found(record, in, dict, in->object);
+        return has < 0 ? -1 : record_found(record, in, dict, -1, in->object);
     }
-    int32_t owner = record_dict(record, dict);
+    int32_t owner = record_dict(record, dict, -1);
     record_fact(record, owner, (memo_Fact){NULL, in->object, NULL, -1});
     for (int i = 0; i < 3; i++) {
         PyObject *store = PyDict_GetItemWithError(dict, stores[i]);
@@ -319,9 +332,9 @@ record_module_attribute(record_Record *record, const dg_Instruction *in)
         }
         has = PyDict_Contains(store, in->object);
         if (has != 0) {
-            return has < 0 ? -1 : record_found(record, in, store, in->object);
+            return has < 0 ? -1 : record_found(record, in, store, -1, in->object);
         }
-        record_fact(record, record_dict(record, store), (memo_Fact){NULL, in->object, NULL, -1});
+        record_fact(record, record_dict(record, store, -1), (memo_Fact){NULL, in->object, NULL, -1});
     }
     return record_run(record, in);
 }
@@ -332,7 +345,7 @@ record_load(record_Record *record, const dg_Instruction *in)
     if (in->op == DG_CONSTANT) {
         return record_stable_load(record, in);
     }
-    if (in->op < DG_CONSTANT) {
+    if (in->op < DG_CONSTANT || record_is_loose(record, in->source)) {
         return record_run(record, in);
     }
     PyObject *base = record->registers[in->source].value;
@@ -357,13 +370,13 @@ record_load(record_Record *record, const dg_Instruction *in)
             return 0;
         }
         record_object(record, in->source);
-        return record_found(record, in, base, in->object);
+        return record_found(record, in, base, record_from(record, in->source), in->object);
     case DG_DICT_KEY_AT:
         if (!PyDict_Check(base) || dg_dict_has_own_order(base)) {
             return record_run(record, in);
         }
         record_object(record, in->source);
-        record->owners[in->source] = record_dict(record, base); /* what is found rests on the dict itself */
+        record->owners[in->source] = record_dict(record, base, record_from(record, in->source)); /* what is found rests on the dict itself */
         return record_stable_load(record, in);
     case DG_TUPLE_ITEM:
         return is_stable ? record_stable_load(record, in) : record_run(record, in);
@@ -400,7 +413,8 @@ static int
 record_test_of_dict(record_Record *record, const dg_Instruction *in)
 {
     record_object(record, in->source);
-    return record_stable_test(record, in, record_dict(record, record->registers[in->source].value));
+    PyObject *dict = record->registers[in->source].value;
+    return record_stable_test(record, in, record_dict(record, dict, record_from(record, in->source)));
 }
 
 static int
@@ -418,6 +432,9 @@ static int
 record_test(record_Record *record, const dg_Instruction *in)
 {
     if (in->op == DG_TEST_AMBIENT || in->op == DG_TEST_CALL || in->op == DG_TEST_RELATION) {
+        return record_run(record, in);
+    }
+    if (record_is_loose(record, in->source)) {
         return record_run(record, in);
     }
     PyObject *value = record->registers[in->source].value;
@@ -531,6 +548,8 @@ record_setup(record_Record *record)
         return -1;
     }
     record->registers = record->memo->registers;
+    record->memo->misfit = -1;
+    record->memo->register_count = (int32_t)count;
     return 0;
 }
 
