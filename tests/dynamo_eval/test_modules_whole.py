@@ -129,7 +129,7 @@ class Buf(nn.Module):
         s.lin = nn.Linear(8, 8)
 
     def forward(s, x):
-        s.b = s.b + 1
+        s.b = s.b + 1  # type: ignore[has-type]  # made by register_buffer
         s.n += 1
         return s.lin(x) + s.b
 

@@ -68,7 +68,7 @@ class OptimizeContext:
             return OptimizedModule(fn, self)  # type: ignore[return-value]  # behaves as the module
         if not is_wrappable(fn):
             raise UsageError(f"cannot capture a {type(fn).__name__}, which is not callable")
-        return _wrapped(fn, self.callback)  # type: ignore[return-value]  # behaves as the function
+        return _wrapped(fn, self.callback)  # type: ignore[no-any-return]  # behaves as the function
 
     def __enter__(self) -> None:
         self._before.append(set_eval_frame(self.callback))

@@ -2,6 +2,7 @@
 
 from dynamo.eval.models import builtin_calls as _builtin_calls
 from dynamo.eval.models import containers as _containers
+from dynamo.eval.models import copying as _copying
 from dynamo.eval.models import functools_calls as _functools_calls
 from dynamo.eval.models import inspection as _inspection
 from dynamo.eval.models import instances as _instances
@@ -13,6 +14,7 @@ from dynamo.eval.models import torch_calls as _torch_calls
 __all__ = [
     "_builtin_calls",
     "_containers",
+    "_copying",
     "_functools_calls",
     "_inspection",
     "_instances",

@@ -12,7 +12,7 @@ from dynamo.eval.variables.base import Translator, VariableTracker, constants, r
 from dynamo.eval.variables.calls import models
 from dynamo.eval.variables.constant import ConstantVariable, fold
 from dynamo.eval.variables.dictionary import DefaultDictVariable, DictVariable
-from dynamo.eval.variables.iterator import iterator_of
+from dynamo.eval.variables.iterator import iterator_of, unpacked_whole
 from dynamo.eval.variables.sequence import (
     ListVariable,
     NamedTupleVariable,
@@ -65,6 +65,17 @@ def _dict_model(kind: type) -> Callable[[Translator, Args, Kwargs], VariableTrac
 
 models(dict)(_dict_model(dict))
 models(OrderedDict)(_dict_model(OrderedDict))
+
+
+@models(dict.__dict__["fromkeys"])
+def call_fromkeys(tx: Translator, args: Args, kwargs: Kwargs) -> VariableTracker:
+    kind, keys, *value = expect("fromkeys", args, kwargs, 2, 3)
+    if kind.as_python_constant() not in (dict, OrderedDict):
+        raise GraphBreak(f"fromkeys() of {kind.describe()}")
+    made = DictVariable([], kind.as_python_constant())
+    for key in unpacked_whole(tx, keys):
+        made.set_item(tx, key, value[0] if value else ConstantVariable(None))
+    return made
 
 
 @models(defaultdict)

@@ -59,7 +59,7 @@ def _refuse_unknown_layout(cls: type) -> None:
     Raises:
         GraphBreak: state in C that is not that of a plain container, or a ``__del__``, which must run at its time.
     """
-    if not is_python_class(cls) or builtin_layout(cls) is None:
+    if cls is not object and (not is_python_class(cls) or builtin_layout(cls) is None):
         raise GraphBreak(f"making a {cls.__qualname__}", "make it outside of the captured function")
     if static_lookup(cls, "__del__") is not MISSING:
         raise GraphBreak(f"making a {cls.__qualname__}, which has a __del__")

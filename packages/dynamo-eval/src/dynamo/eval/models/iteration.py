@@ -9,6 +9,7 @@ from dynamo.eval.models.builtin_calls import Args, Kwargs, expect
 from dynamo.eval.variables.base import Translator, VariableTracker, realize
 from dynamo.eval.variables.calls import models
 from dynamo.eval.variables.constant import ConstantVariable, fold
+from dynamo.eval.variables.dictionary import DictVariable, DictViewVariable
 from dynamo.eval.variables.iterator import (
     ComputedIteratorVariable,
     IteratorVariable,
@@ -16,7 +17,15 @@ from dynamo.eval.variables.iterator import (
     StopSymbolicIteration,
     iterator_of,
 )
-from dynamo.eval.variables.sequence import ListVariable, SequenceVariable, TupleVariable, sort_items
+from dynamo.eval.variables.lookup import MISSING, static_lookup
+from dynamo.eval.variables.objects import UserObjectVariable
+from dynamo.eval.variables.sequence import (
+    ListVariable,
+    RangeVariable,
+    SequenceVariable,
+    TupleVariable,
+    sort_items,
+)
 from dynamo.eval.variables.tensor import TensorVariable
 
 
@@ -135,6 +144,12 @@ def call_filter(tx: Translator, args: Args, kwargs: Kwargs) -> VariableTracker:
 @models(reversed)
 def call_reversed(tx: Translator, args: Args, kwargs: Kwargs) -> VariableTracker:
     (value,) = expect("reversed", args, kwargs, 1)
+    if isinstance(value, DictVariable | DictViewVariable):
+        return value.call_method(tx, "__reversed__", [], {})
+    if isinstance(value, UserObjectVariable) and static_lookup(value.kind, "__reversed__") is not MISSING:
+        return realize(value.call_special(tx, "__reversed__", [])).iterate(tx)
+    if isinstance(value, RangeVariable):
+        return fold(lambda: value.value[::-1]).iterate(tx)
     if not isinstance(value, SequenceVariable):
         raise GraphBreak(f"reversed() of {value.describe()}")
     position = len(value.items)

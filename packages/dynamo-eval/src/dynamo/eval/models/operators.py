@@ -9,7 +9,7 @@ from typing import Any, Final, final
 import torch
 
 from dynamo.eval.errors import GraphBreak
-from dynamo.eval.variables.base import Translator, VariableTracker, constants, realize
+from dynamo.eval.variables.base import Translator, VariableTracker, constants, realize, realized
 from dynamo.eval.variables.classes import ClassVariable
 from dynamo.eval.variables.constant import ConstantVariable, fold
 from dynamo.eval.variables.deques import DequeVariable
@@ -172,6 +172,9 @@ def _sequence_binary(
         return left
     if symbol in ("+", "+=") and isinstance(right, SequenceVariable) and _same_family(left, right):
         return left.sliced([*left.items, *right.items])
+    if symbol in ("+", "+=") and _one_is_a_size(left, right):
+        assert isinstance(right, SequenceVariable)
+        return SizeVariable([*left.items, *right.items])
     if symbol in ("*", "*=") and isinstance(right, ConstantVariable) and isinstance(right.value, int):
         if symbol == "*=" and isinstance(left, ListVariable):
             left.items[:] = left.items * right.value
@@ -179,6 +182,25 @@ def _sequence_binary(
             return left
         return left.sliced(left.items * right.value)
     return None
+
+
+#: whether torch makes a size of a size and a tuple
+_SIZES_ABSORB: Final = type(torch.Size(()) + ()) is torch.Size and type(() + torch.Size(())) is torch.Size
+
+
+def _one_is_a_size(left: VariableTracker, right: VariableTracker) -> bool:
+    """Whether a size and a plain tuple of numbers are added."""
+    kinds = {type(left), type(right)}
+    return (
+        _SIZES_ABSORB
+        and kinds == {SizeVariable, TupleVariable}
+        and all(
+            is_number(item)
+            for var in (left, right)
+            if isinstance(var, TupleVariable)
+            for item in realized(var.items)
+        )
+    )
 
 
 def _same_family(left: VariableTracker, right: VariableTracker) -> bool:

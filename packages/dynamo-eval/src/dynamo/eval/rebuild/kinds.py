@@ -7,6 +7,7 @@ import torch
 from dynamo.eval.bytecode import create
 from dynamo.eval.errors import Outlives
 from dynamo.eval.models.operators import UnionVariable
+from dynamo.eval.models.pure import NumericLimitsVariable
 from dynamo.eval.rebuild import runtime
 from dynamo.eval.rebuild.emitter import Emitter, Unrebuildable, rebuilds
 from dynamo.eval.rebuild.sources import load_source
@@ -16,7 +17,7 @@ from dynamo.eval.variables.cached import CachedFunctionVariable
 from dynamo.eval.variables.cell import CellVariable
 from dynamo.eval.variables.classes import ClassVariable
 from dynamo.eval.variables.constant import ConstantMethodVariable, ConstantVariable, OpaqueConstant
-from dynamo.eval.variables.context import GradModeVariable
+from dynamo.eval.variables.context import GradDecoratedVariable, GradModeVariable
 from dynamo.eval.variables.deques import DequeVariable
 from dynamo.eval.variables.dictionary import (
     DefaultDictVariable,
@@ -49,7 +50,7 @@ from dynamo.eval.variables.torch_function import TorchVariable
 
 @rebuilds(
     ConstantVariable, OpaqueConstant, ClassVariable, BuiltinVariable, TorchVariable, EntryPointVariable,
-    CachedFunctionVariable, UnionVariable,
+    CachedFunctionVariable, UnionVariable, NumericLimitsVariable,
 )  # fmt: skip
 def rebuild_constant(emit: Emitter, var: ConstantVariable) -> None:
     emit.constant(var.value)
@@ -237,6 +238,14 @@ def rebuild_grad_mode(emit: Emitter, var: GradModeVariable) -> None:
     emit.callable(runtime.grad_mode_context)
     emit.constant(var.mode)
     emit.call(1)
+
+
+@rebuilds(GradDecoratedVariable)
+def rebuild_grad_decorated(emit: Emitter, var: GradDecoratedVariable) -> None:
+    emit.callable(runtime.decorated_with_grad_mode)
+    emit.constant(var.mode)
+    emit.load(var.function)
+    emit.call(2)
 
 
 @rebuilds(CellVariable)

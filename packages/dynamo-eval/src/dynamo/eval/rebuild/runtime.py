@@ -115,6 +115,11 @@ def new_exception(kind: type[BaseException], arguments: tuple[Any, ...]) -> Base
     return made
 
 
+def decorated_with_grad_mode(mode: bool, function: Any) -> Any:
+    """What ``enable_grad()`` or ``no_grad()`` makes of a function."""
+    return grad_mode_context(mode)(function)
+
+
 def bind_method(function: Any, owner: Any) -> Any:
     """``function`` bound to ``owner``."""
     return types.MethodType(function, owner)

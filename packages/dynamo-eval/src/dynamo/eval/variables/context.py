@@ -5,7 +5,7 @@ from typing import final
 import torch
 
 from dynamo.eval.errors import GraphBreak
-from dynamo.eval.variables.base import Translator, VariableTracker
+from dynamo.eval.variables.base import Translator, VariableTracker, realize
 from dynamo.eval.variables.constant import ConstantVariable
 from dynamo.eval.variables.sequence import BoundMethodVariable
 
@@ -38,6 +38,13 @@ class GradModeVariable(VariableTracker):
             return BoundMethodVariable(self, name)
         raise GraphBreak(f"attribute {name!r} of {self.describe()}")
 
+    def call(
+        self, tx: Translator, args: list[VariableTracker], kwargs: dict[str, VariableTracker]
+    ) -> VariableTracker:
+        if len(args) != 1 or kwargs or self.before is not None:
+            raise GraphBreak(f"calling {self.describe()}")
+        return GradDecoratedVariable(self.mode, realize(args[0]))
+
     def call_special(self, tx: Translator, name: str, args: list[VariableTracker]) -> VariableTracker:
         return self.call_method(tx, name, args, {})
 
@@ -58,6 +65,31 @@ class GradModeVariable(VariableTracker):
         if name == "clone" and not args and not self.sets_at_once:
             return GradModeVariable(self.mode)
         raise GraphBreak(f"{self.describe()}.{name}()")
+
+
+@final
+class GradDecoratedVariable(VariableTracker):
+    """A function that ``torch.no_grad()`` or ``torch.enable_grad()`` decorated, inside."""
+
+    mutable = True
+
+    def __init__(self, mode: bool, function: VariableTracker) -> None:
+        super().__init__()
+        self.mode = mode
+        self.function = function
+
+    def truth(self, tx: Translator) -> bool:
+        return True
+
+    def call(
+        self, tx: Translator, args: list[VariableTracker], kwargs: dict[str, VariableTracker]
+    ) -> VariableTracker:
+        context = GradModeVariable(self.mode)
+        context.call_method(tx, "__enter__", [], {})
+        try:
+            return realize(self.function.call(tx, args, kwargs))
+        finally:
+            context.call_method(tx, "__exit__", [], {})
 
 
 def set_grad_mode(tx: Translator, mode: bool) -> None:

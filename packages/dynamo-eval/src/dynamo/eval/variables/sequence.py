@@ -1,7 +1,7 @@
 """Tuples, named tuples, `torch.Size`, lists, ranges and slices."""
 
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, ClassVar, Final, final
 
 import torch
@@ -9,6 +9,7 @@ import torch
 from dynamo.eval.effects import ContentChange
 from dynamo.eval.errors import GraphBreak, PythonRaise, raised_by_python
 from dynamo.eval.variables.base import Translator, VariableTracker, realize, realized
+from dynamo.eval.variables.calls import model_of
 from dynamo.eval.variables.constant import FRESH, ConstantVariable, fold, from_constant
 from dynamo.eval.variables.iterator import SequenceIteratorVariable, unpacked_whole
 from dynamo.eval.variables.symbolic import SymbolicVariable, compute
@@ -66,16 +67,35 @@ class SequenceVariable(VariableTracker):
         """A slice of this value."""
         raise NotImplementedError
 
-    def _find(self, tx: Translator, wanted: VariableTracker) -> list[int]:
-        target = wanted.as_python_constant()
-        values = [realize(item).as_python_constant() for item in self.items]
-        return [i for i, value in enumerate(values) if value is target or value == target]
+    def positions(self, tx: Translator, wanted: VariableTracker) -> Iterator[int]:
+        """Where items are `wanted` or equal to it, compared one by one, as the methods of lists and tuples do."""
+        equal = model_of(operator.eq)
+        assert equal is not None
+        wanted = realize(wanted)
+        for place, item in enumerate(realized(self.items)):
+            if item is wanted or realize(equal(tx, [item, wanted], {})).truth(tx):
+                yield place
+
+    def _index(self, tx: Translator, args: list[VariableTracker]) -> VariableTracker:
+        if len(args) > 1:
+            bounds = slice(*map(index_of, args[1:]))
+            wanted = set(range(len(self.items))[bounds])
+        else:
+            wanted = set(range(len(self.items)))
+        for place in self.positions(tx, args[0]):
+            if place in wanted:
+                return ConstantVariable(place)
+        raise GraphBreak(f"ValueError: {args[0].describe()} is not in the {self.kind.__name__}")
 
     def call_method(
         self, tx: Translator, name: str, args: list[VariableTracker], kwargs: dict[str, VariableTracker]
     ) -> VariableTracker:
-        if name in ("index", "count", "__contains__") and len(args) == 1 and not kwargs:
-            return fold(getattr(self.as_python_constant(), name), realize(args[0]).as_python_constant())
+        if name == "index" and 1 <= len(args) <= 3 and not kwargs:
+            return self._index(tx, args)
+        if name == "count" and len(args) == 1 and not kwargs:
+            return ConstantVariable(len(list(self.positions(tx, args[0]))))
+        if name == "__contains__" and len(args) == 1 and not kwargs:
+            return ConstantVariable(next(self.positions(tx, args[0]), None) is not None)
         if name == "__len__":
             return ConstantVariable(len(self.items))
         if name == "__getitem__" and len(args) == 1:
@@ -300,10 +320,10 @@ def _reverse(tx: Translator, var: ListVariable, args: list[VariableTracker]) -> 
 
 def _remove(tx: Translator, var: ListVariable, args: list[VariableTracker]) -> VariableTracker:
     _expect("list.remove", args, 1)
-    found = var._find(tx, realize(args[0]))
-    if not found:
+    found = next(var.positions(tx, args[0]), None)
+    if found is None:
         raise PythonRaise(ValueError, ("list.remove(x): x not in list",))
-    del var.items[found[0]]
+    del var.items[found]
     return ConstantVariable(None)
 
 

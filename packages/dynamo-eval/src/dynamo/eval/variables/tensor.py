@@ -46,6 +46,9 @@ UNSUPPORTED_METHODS: Final = {
     "squeeze_": "", "unsqueeze_": "", "swapaxes_": "", "swapdims_": "", "as_strided_": "", "_make_subclass": "",
 }  # fmt: skip
 
+#: of those, methods that change metadata in place: a tensor that the graph made may be changed so
+RESHAPES_IN_PLACE: Final = frozenset("transpose_ t_ squeeze_ unsqueeze_ swapaxes_ swapdims_".split())
+
 
 @final
 class TensorVariable(VariableTracker):
@@ -97,8 +100,12 @@ class TensorVariable(VariableTracker):
         if name == "is_leaf" and self.fake.grad_fn is None:
             return ConstantVariable(True)
         if name == "data":
-            raise GraphBreak("tensor.data", "use detach() where sharing the version counter is fine")
+            tx.output.fake_mode.normalises = True  # what is written to it is not counted as a write
+            return call_torch(tx, "call_function", getattr, [self, ConstantVariable(name)], {})
         if name == "grad":
+            given = next((each for each in tx.output.inputs if each.node is self.node), None)
+            if given is not None and isinstance(given.value, torch.Tensor) and given.value.is_leaf:
+                return wrap_value(tx.output, given.value.grad, AttrSource(given.source, "grad"))
             raise GraphBreak("tensor.grad", "read gradients outside of the captured function")
         found = getattr(torch.Tensor, name, None)
         if found is not None and callable(found):
@@ -119,7 +126,7 @@ class TensorVariable(VariableTracker):
     def call_method(
         self, tx: Translator, name: str, args: list[VariableTracker], kwargs: dict[str, VariableTracker]
     ) -> VariableTracker:
-        if name in UNSUPPORTED_METHODS:
+        if name in UNSUPPORTED_METHODS and not (name in RESHAPES_IN_PLACE and self.source is None):
             raise GraphBreak(f"Tensor.{name}()", UNSUPPORTED_METHODS[name])
         if name == "size":
             size = self.get_attr(tx, "shape")
@@ -150,6 +157,9 @@ class TensorVariable(VariableTracker):
     def _asked(self, tx: Translator, kind: CallKind, target: Any, *args: Any) -> Node:
         """A node that asks this tensor for a number."""
         return tx.output.create_node(kind, target, (self.node, *args), {})
+
+    def iterate(self, tx: Translator) -> VariableTracker:
+        return TupleVariable(self.unpack(tx)).iterate(tx)
 
     def unpack(self, tx: Translator) -> list[VariableTracker]:
         if self.fake.dim() == 0:

@@ -2,11 +2,13 @@
 
 from typing import Final
 
+import torch
+
 from dynamo.eval.bytecode import Instruction
 from dynamo.eval.errors import GraphBreak, PythonRaise
 from dynamo.eval.interpret.frame import SymbolicFrame
 from dynamo.eval.interpret.table import OpcodeTable
-from dynamo.eval.variables.base import VariableTracker
+from dynamo.eval.variables.base import VariableTracker, constants
 from dynamo.eval.variables.constant import ConstantVariable, fold, from_constant
 from dynamo.eval.variables.dictionary import DictVariable
 from dynamo.eval.variables.exception import ExceptionVariable
@@ -14,7 +16,7 @@ from dynamo.eval.variables.iterator import IteratorVariable, StopSymbolicIterati
 from dynamo.eval.variables.keys import prepare_key
 from dynamo.eval.variables.lookup import static_lookup
 from dynamo.eval.variables.objects import UserObjectVariable
-from dynamo.eval.variables.sequence import ListVariable, SliceVariable, TupleVariable
+from dynamo.eval.variables.sequence import ListVariable, SequenceVariable, SliceVariable, TupleVariable
 from dynamo.eval.variables.sets import SetVariable
 from dynamo.eval.variables.symbolic import settled
 
@@ -73,6 +75,10 @@ def known_text(var: VariableTracker) -> object:
         GraphBreak: a value whose text is not known at capture.
     """
     var = settled(var)
+    if isinstance(var, SequenceVariable | DictVariable):
+        known = constants([var], {})
+        if known is not None and type(known[0][0]) in (list, tuple, dict, torch.Size):
+            return known[0][0]
     if not isinstance(var, ConstantVariable):
         raise GraphBreak(f"the text of {var.describe()}")
     return var.value
