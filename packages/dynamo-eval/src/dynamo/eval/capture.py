@@ -157,6 +157,7 @@ def capture_frame(
                 raise SkipFrame("no torch call")
             _guard_aliasing(output)
             try:
+                _refuse_open_generators(output)
                 with _ambient_kept(_itself):
                     return _Writer(tx, output, stop, backend, is_foreign).write()
             except Outlives as error:
@@ -173,6 +174,17 @@ def capture_frame(
             _forget_values(tx)
 
 
+def _refuse_open_generators(output: OutputGraph) -> None:
+    """Python closes a generator that is dropped inside a ``try``, and runs its ``finally`` just then.
+
+    Raises:
+        Unrebuildable: there is such a generator.
+    """
+    for generator in output.generators:
+        if generator.must_be_closed:
+            raise Unrebuildable(f"{generator.describe()} that is left inside a try or with block")
+
+
 def _new_symbols() -> "SymbolicSizes":
     from dynamo.eval.interop.symbols import SymbolicSizes
 
@@ -183,6 +195,7 @@ def _forget_values(tx: InstructionTranslator) -> None:
     """Let go of the user's values at once: kept until the collector comes, they would live longer than in eager Python."""
     for kept in (tx.output.wrapped, tx.output.tensors, tx.locals, tx.entry_locals, tx.cells, tx.stack):
         kept.clear()
+    tx.output.generators.clear()
 
 
 def _guard_aliasing(output: OutputGraph) -> None:

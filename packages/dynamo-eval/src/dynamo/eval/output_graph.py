@@ -76,6 +76,7 @@ class OutputGraph(TracerBase):
         calls: number of torch calls in the graph.
         root_step: number of the root frame's step that runs now.
         handled: variables of the exceptions that are being handled, innermost last.
+        generators: variables of all generators that were made.
         guarded_block: whether code ran whose exceptions the user's code may handle.
         classes_written: whether an attribute of a class was stored.
         sizes: decides which sizes and integers are symbols; None takes all as they are.
@@ -113,6 +114,7 @@ class OutputGraph(TracerBase):
         self.guarded_block = False
         self.root_step = 0
         self.handled: list[Any] = []
+        self.generators: list[Any] = []
         self.classes_written = False
         self.guard(AmbientSource(), "AMBIENT")
 

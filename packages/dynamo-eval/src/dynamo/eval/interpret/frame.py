@@ -31,6 +31,7 @@ class SymbolicFrame:
         cells: cell and free variables by name.
         ip: index of the instruction after the current one.
         returned: the value of ``return``, once reached.
+        yielded: the value of the ``yield`` that was just reached, in a generator.
         namespace_source: how the globals are reached, None for the root frame's own.
     """
 
@@ -51,6 +52,7 @@ class SymbolicFrame:
         self.cells: dict[str, CellVariable] = {}
         self.ip = 0
         self.returned: VariableTracker | None = None
+        self.yielded: VariableTracker | None = None
 
     def push(self, var: VariableTracker) -> None:
         """Put a value on top."""

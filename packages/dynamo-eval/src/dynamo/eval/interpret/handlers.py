@@ -10,6 +10,7 @@ from dynamo.eval.interpret.ops import (
     build,
     calls,
     exceptions,
+    generators,
     imports,
     jumps,
     names,
@@ -28,4 +29,5 @@ HANDLERS: Final[Mapping[str, Handler]] = merge(
     blocks.table,
     exceptions.table,
     imports.table,
+    generators.table,
 )

@@ -9,7 +9,7 @@ import inspect
 import os
 from dataclasses import dataclass
 from types import CellType, CodeType
-from typing import Any, Final, final
+from typing import Any, Final, Literal, final
 
 import torch
 
@@ -17,12 +17,13 @@ from dynamo.eval.errors import BreakReason, GraphBreak, PythonRaise, RestartCapt
 from dynamo.eval.interpret.code_view import DecodedCode, decoded
 from dynamo.eval.interpret.frame import SymbolicFrame
 from dynamo.eval.interpret.handlers import HANDLERS
-from dynamo.eval.interpret.unwinding import unwind
+from dynamo.eval.interpret.unwinding import ends_generator, unwind
 from dynamo.eval.output_graph import OutputGraph
 from dynamo.eval.settings import Config
 from dynamo.eval.variables.base import VariableTracker
 from dynamo.eval.variables.cell import CellVariable
 from dynamo.eval.variables.function import FrameParts, FunctionVariable, bind
+from dynamo.eval.variables.generator import GeneratorVariable
 from dynamo.eval.variables.lookup import NoSuchAttribute
 from dynamo.eval.variables.wrap import Builder
 from dynamo.guards import CellSource, ClosureSource, LocalSource
@@ -36,7 +37,7 @@ FOLLOWED: Final = tuple(
         ("utils", "_contextlib.py"), ("distributions", ""), ("backends", ""),
     )
 )  # fmt: skip
-_SUSPENDABLE: Final = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
+_ASYNCHRONOUS: Final = inspect.CO_COROUTINE | inspect.CO_ITERABLE_COROUTINE | inspect.CO_ASYNC_GENERATOR
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +94,7 @@ class InstructionTranslatorBase(SymbolicFrame):
         self.ip += 1
         if inst.positions[0] is not None:
             self.lineno = inst.positions[0]
-        if inst.handler is not None and not self.output.guarded_block:
+        if inst.handler is not None and not self.output.guarded_block and not ends_generator(inst.handler):
             entry = self.instructions[self.view.index[inst.handler.target] + 1 :]
             self.output.guarded_block = not (entry and entry[0].opname == "WITH_EXCEPT_START")
         handler = HANDLERS.get(inst.opname)
@@ -127,8 +128,8 @@ class InstructionTranslatorBase(SymbolicFrame):
             raise GraphBreak(f"calling {function.describe()}")
         parts = function.parts(self)
         code = parts.code
-        if code.co_flags & _SUSPENDABLE:
-            raise GraphBreak(f"calling {function.describe()}, a generator or coroutine")
+        if code.co_flags & _ASYNCHRONOUS:
+            raise GraphBreak(f"calling {function.describe()}, a coroutine or an asynchronous generator")
         if is_not_followed(code):
             raise GraphBreak(f"calling {code.co_qualname}() inside torch")
         if self.output.is_disabled(code):
@@ -137,7 +138,12 @@ class InstructionTranslatorBase(SymbolicFrame):
             raise GraphBreak(f"calls nested deeper than {self.settings.inline_depth_limit}")
         child = InliningInstructionTranslator(self, parts, bind(parts, args, kwargs))
         self.output.inlined += 1
-        return child.run()
+        result = child.run()
+        if not code.co_flags & inspect.CO_GENERATOR:
+            return result
+        generator = GeneratorVariable(child, code.co_name, self.output.root_step)
+        self.output.generators.append(generator)
+        return generator
 
 
 @final
@@ -161,11 +167,52 @@ class InliningInstructionTranslator(InstructionTranslatorBase):
         self.locals = bound
         self.cells = dict(parts.cells)
 
+    def resume(
+        self, sent: VariableTracker, error: PythonRaise | None
+    ) -> tuple[Literal["yielded", "returned"], VariableTracker]:
+        """Go on behind the ``yield``, or with `error` raised there, to the next one or the end.
+
+        Raises:
+            PythonRaise: an exception left the frame.
+        """
+        self.yielded = None
+        if error is None:
+            self.push(sent)
+        elif not unwind(self, self.instructions[self.ip - 1], error):
+            raise error
+        value = self.run()
+        return ("returned" if self.yielded is None else "yielded"), value
+
+    @property
+    def delegates(self) -> bool:
+        """Whether the frame is suspended in a ``yield from``."""
+        after = self.instructions[self.ip]
+        return after.opname == "RESUME" and (after.arg or 0) & 3 == 2
+
+    @property
+    def has_blocks(self) -> bool:
+        """Whether the code has a ``try`` or ``with`` block."""
+        handlers = [inst.handler for inst in self.instructions if inst.handler is not None]
+        return any(not ends_generator(each) and each.target.opname != "CLEANUP_THROW" for each in handlers)
+
+    @property
+    def is_guarded(self) -> bool:
+        """Whether the frame is suspended where leaving it runs code: in a ``try`` or ``with``."""
+        handler = self.instructions[self.ip - 1].handler
+        if handler is not None and handler.target.opname == "CLEANUP_THROW":
+            handler = handler.target.handler
+        return handler is not None and not ends_generator(handler)
+
     def run(self) -> VariableTracker:
-        """Run to the end and give what the function returns."""
+        """Run to the end, or to a ``yield``, and give what the function returns or yields.
+
+        Raises:
+            PythonRaise: an exception that no handler of the frame takes.
+            GraphBreak: an instruction that Python must run.
+        """
         output, limit = self.output, self.settings.loop_limit
         try:
-            while self.returned is None:
+            while self.returned is None and self.yielded is None:
                 output.steps += 1
                 if output.steps > limit:
                     raise GraphBreak(
@@ -177,7 +224,9 @@ class InliningInstructionTranslator(InstructionTranslatorBase):
         except GraphBreak as error:
             self._placed(error)
             raise
-        return self.returned
+        result = self.yielded if self.returned is None else self.returned
+        assert result is not None
+        return result
 
     def _placed(self, error: GraphBreak) -> GraphBreak:
         if error.location is None:

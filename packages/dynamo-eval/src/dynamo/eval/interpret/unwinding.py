@@ -1,6 +1,6 @@
 """What an exception does to a frame: the handler that takes it, and the exceptions being handled."""
 
-from dynamo.eval.bytecode import Instruction
+from dynamo.eval.bytecode import ExceptionHandler, Instruction
 from dynamo.eval.errors import PythonRaise
 from dynamo.eval.interpret.frame import SymbolicFrame
 from dynamo.eval.variables.constant import ConstantVariable
@@ -14,7 +14,7 @@ def unwind(frame: SymbolicFrame, inst: Instruction, error: PythonRaise) -> bool:
         False if no handler guards the instruction; the frame is then left as it was.
     """
     handler = inst.handler
-    if handler is None:
+    if handler is None or ends_generator(handler):
         return False
     assert handler.depth is not None
     exception = exception_of(frame, error)
@@ -30,6 +30,15 @@ def unwind(frame: SymbolicFrame, inst: Instruction, error: PythonRaise) -> bool:
     frame.ip = frame.view.index[handler.target]
     frame.output.effects.count += 1  # an entered handler is not left by going back one step
     return True
+
+
+def ends_generator(handler: ExceptionHandler) -> bool:
+    """Whether a handler is the one that CPython 3.12 and later put around the whole body of a generator.
+
+    It makes RuntimeError of StopIteration, as `GeneratorVariable` does for every version.
+    """
+    target = handler.target
+    return target.opname == "CALL_INTRINSIC_1" and target.argval == "INTRINSIC_STOPITERATION_ERROR"
 
 
 def chain_context(frame: SymbolicFrame, exception: ExceptionVariable) -> None:

@@ -18,7 +18,7 @@ from dynamo.eval.variables.iterator import (
     iterator_of,
 )
 from dynamo.eval.variables.lookup import MISSING, static_lookup
-from dynamo.eval.variables.objects import UserObjectVariable
+from dynamo.eval.variables.objects import UserIteratorVariable, UserObjectVariable
 from dynamo.eval.variables.sequence import (
     ListVariable,
     RangeVariable,
@@ -38,6 +38,8 @@ def call_iter(tx: Translator, args: Args, kwargs: Kwargs) -> VariableTracker:
 @models(next)
 def call_next(tx: Translator, args: Args, kwargs: Kwargs) -> VariableTracker:
     value, *default = expect("next", args, kwargs, 1, 2)
+    if isinstance(value, UserObjectVariable):
+        value = UserIteratorVariable(value)
     if not isinstance(value, IteratorVariable):
         raise GraphBreak(f"next() of {value.describe()}")
     tx.output.effects.count += 1

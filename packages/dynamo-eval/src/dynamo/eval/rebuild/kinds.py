@@ -27,6 +27,7 @@ from dynamo.eval.variables.dictionary import (
 from dynamo.eval.variables.entry_point import EntryPointVariable
 from dynamo.eval.variables.exception import ExceptionVariable
 from dynamo.eval.variables.function import MethodVariable, NestedFunctionVariable
+from dynamo.eval.variables.generator import GeneratorVariable
 from dynamo.eval.variables.iterator import SequenceIteratorVariable
 from dynamo.eval.variables.lookup import builtin_layout
 from dynamo.eval.variables.module import NNModuleVariable
@@ -297,6 +298,15 @@ def rebuild_bound_builtin(emit: Emitter, var: BoundBuiltinVariable) -> None:
     emit.constant(var.method)
     emit.load(var.owner)
     emit.call(2)
+
+
+@rebuilds(GeneratorVariable)
+def rebuild_generator(emit: Emitter, var: GeneratorVariable) -> None:
+    """Python makes it instead; one with a ``try`` or ``with`` must also be dropped when Python drops it."""
+    what = f"{var.describe()} that is used outside of the graph"
+    if var.frame.has_blocks:
+        raise Unrebuildable(what)
+    raise Outlives(what, var.made_at)
 
 
 @rebuilds(ExceptionVariable)

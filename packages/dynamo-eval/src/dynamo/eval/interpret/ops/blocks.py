@@ -30,12 +30,7 @@ def before_with(frame: SymbolicFrame, inst: Instruction) -> None:
 _EXPLAINED = {
     "CHECK_EG_MATCH": "an exception group being handled",
     "PREP_RERAISE_STAR": "an exception group being handled",
-    "CLEANUP_THROW": "an exception inside a generator",
-    "RETURN_GENERATOR": "a generator",
-    "YIELD_VALUE": "a generator",
-    "SEND": "a generator",
-    "END_SEND": "a generator",
-    "GET_YIELD_FROM_ITER": "yield from",
+    "CLEANUP_THROW": "an exception thrown into a yield from",
     "RETURN_CONST": "a generator",
     "ASYNC_GEN_WRAP": "an asynchronous generator",
     "GET_AWAITABLE": "await",
