@@ -345,7 +345,7 @@ class Node:
         users = new._users
         if users is None:
             new._users = self
-        elif type(users) is dict:
+        elif type(users) is not Node:
             users[self] = None
         elif users is not self:
             new._users = {users: None, self: None}
@@ -428,7 +428,7 @@ class Node:
         if propagate_meta and replace_with._meta:
             raise GraphError(f"propagate_meta: node {replace_with} has meta of its own", self, replace_with)
         noted = self._users
-        users = [] if noted is None else list(noted) if type(noted) is dict else [noted]
+        users = [] if noted is None else [noted] if type(noted) is Node else list(noted)
         if delete_user_cb is not None:
             users = [user for user in users if delete_user_cb(user)]
         if replace_with is not self:

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 _LARGEST: Final = 1 << 63
+_SIMPLE: Final = _args.PLAIN | {Node}  # types of arguments that hold no graph
 
 
 def encode(graph: Graph) -> bytes:
@@ -73,7 +74,8 @@ def _children(graph: Graph) -> list[Graph]:
         return leaf
 
     for node in graph.nodes:
-        _args.map_aggregate((node.args, node.kwargs), note)
+        if node._kwargs or not _SIMPLE.issuperset(map(type, node.args)):
+            _args.map_aggregate((node.args, node.kwargs), note)
     return list(found)
 
 
@@ -101,8 +103,12 @@ class _Writer:
         return GraphRecord(nodes, graph._created, nested)
 
     def _node(self, node: Node) -> NodeRecord:
+        nodes = self._nodes
         try:
-            args = [self.value(arg) for arg in node.args]
+            args = [
+                {"node": nodes[arg]} if type(arg) is Node and arg in nodes else self.value(arg)
+                for arg in node.args
+            ]
             kwargs = {key: self.value(arg) for key, arg in node.kwargs.items()} if node._kwargs else {}
             target = node._target if isinstance(node._target, str) else self._target(node._target)
             annotation = None if node.type is None else self._type(node.type)
