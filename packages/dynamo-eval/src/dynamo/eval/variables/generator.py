@@ -1,9 +1,9 @@
 """Generators that the captured code makes: a suspended frame, run on by ``next``, ``send``, ``throw`` and ``close``."""
 
-import sys
 import types
 from typing import Final, Literal, Protocol, final
 
+from dynamo.eval.bytecode.versions.select import FACTS
 from dynamo.eval.errors import GraphBreak, PythonRaise
 from dynamo.eval.variables.base import Translator, VariableTracker, realize
 from dynamo.eval.variables.classes import ClassVariable
@@ -13,8 +13,6 @@ from dynamo.eval.variables.iterator import IteratorVariable, StopSymbolicIterati
 from dynamo.eval.variables.sequence import BoundMethodVariable
 
 _METHODS: Final = frozenset({"send", "throw", "close", "__next__", "__iter__"})
-#: from 3.13 on ``close`` gives what the generator returned
-_CLOSE_RETURNS: Final = sys.version_info >= (3, 13)
 
 
 class SuspendedFrame(Protocol):
@@ -134,7 +132,7 @@ class GeneratorVariable(IteratorVariable):
         try:
             self.throw(tx, ExceptionVariable(ClassVariable(GeneratorExit), []))
         except StopSymbolicIteration as stop:
-            return stop.value or none if _CLOSE_RETURNS else none
+            return stop.value or none if FACTS.close_returns else none
         except PythonRaise as error:
             if issubclass(error.kind, GeneratorExit | StopIteration):
                 return none

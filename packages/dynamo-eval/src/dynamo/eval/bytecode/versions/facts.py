@@ -94,6 +94,7 @@ class Facts:
         function_attributes_after: MAKE_FUNCTION takes no flags, SET_FUNCTION_ATTRIBUTE follows (3.13).
         jumps_shrink: the compiler settles the widths of jumps from above, else from below (3.13).
         merges_locations: the compiler joins neighbours of one place into one entry of the line table (3.12, 3.13).
+        close_returns: ``close()`` of a generator gives what it returned (3.13).
         compare_ops, binary_ops, intrinsics_1, intrinsics_2: symbols by index.
         jump_names: normal-form jump → (forward name, backward name); "" where there is none.
         expand: physical name → expansion of its operand, where that is more than the instruction itself.
@@ -116,6 +117,7 @@ class Facts:
     function_attributes_after: bool
     jumps_shrink: bool
     merges_locations: bool
+    close_returns: bool
     compare_ops: Sequence[str]
     binary_ops: Sequence[str]
     intrinsics_1: Sequence[str]

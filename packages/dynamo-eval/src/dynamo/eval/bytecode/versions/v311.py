@@ -24,6 +24,7 @@ FACTS = Facts(
     function_attributes_after=False,
     jumps_shrink=False,
     merges_locations=False,
+    close_returns=False,
     compare_ops=COMPARE_OPS,
     binary_ops=BINARY_OPS,
     intrinsics_1=(),

@@ -40,6 +40,7 @@ FACTS = Facts(
     function_attributes_after=False,
     jumps_shrink=False,
     merges_locations=True,
+    close_returns=False,
     compare_ops=COMPARE_OPS,
     binary_ops=BINARY_OPS,
     intrinsics_1=intrinsic_names("_intrinsic_1_descs"),

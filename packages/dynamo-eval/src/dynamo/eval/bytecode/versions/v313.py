@@ -52,6 +52,7 @@ FACTS = Facts(
     function_attributes_after=True,
     jumps_shrink=True,
     merges_locations=True,
+    close_returns=True,
     compare_ops=COMPARE_OPS,
     binary_ops=BINARY_OPS,
     intrinsics_1=intrinsic_names("_intrinsic_1_descs"),
