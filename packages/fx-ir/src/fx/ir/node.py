@@ -45,10 +45,11 @@ class Node:
 
     Nodes are made by :meth:`Graph.create_node` and its shorthands; one made by the constructor stands in no graph's
     list, as if erased.  Nodes compare by position (``a < b``: a stands before b, O(1)) and hash by identity.
+    Further attributes may be set on a node for one's own use; copies and files have only what is in ``meta``.
     """
 
     __slots__ = (
-        "__weakref__", "_args", "_kwargs", "_label", "_meta", "_name", "_next", "_op", "_pending", "_prev", "_target",
+        "__dict__", "__weakref__", "_args", "_kwargs", "_label", "_meta", "_name", "_next", "_op", "_pending", "_prev", "_target",
         "_users", "graph", "type", "uid",
     )  # fmt: skip
 
