@@ -47,6 +47,15 @@ if WITH_FILES:
     assert not diff(graph, loads(dumps(graph)))
 assert stats(graph).depth == 4
 assert select(graph, parse_pattern("mul(_, 2)")) == [z]
+from fx.ir import MissingNormalizerError
+import importlib.metadata
+importlib.metadata.entry_points = lambda **wanted: ()
+try:
+    z.normalized_arguments(None)
+except MissingNormalizerError as error:
+    assert "pip install fx-trace" in str(error)
+else:
+    raise AssertionError("who normalises?")
 assert not any(name.split(".")[0] in ("torch", "numpy", "dynamo") for name in sys.modules)
 """
 

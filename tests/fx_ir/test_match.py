@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from typing import Any
+from typing import Any, cast
 
 import pytest
 import torch
@@ -169,13 +169,114 @@ def test_replacements_that_do_not_fit_change_nothing() -> None:
     for wrong in (
         build(lambda g, a: a, "a"),
         build(lambda g, a, b: (a, b), "a", "b"),
-        build(lambda g, a, b: 1, "a", "b"),
     ):
         with pytest.raises(RewriteError):
             rewrite(graph, pattern, wrong)
         assert str(graph) == before
     with pytest.raises(GraphError, match="at least one operation"):
         find_matches(graph, build(lambda g, a: a, "a"))
+
+
+def test_a_replacement_may_return_a_literal() -> None:
+    graph = build(lambda g, x: [add_relu(g, x, x), {"key": add_relu(g, x, x)}], "x")
+    done = rewrite(graph, build(add_relu, "a", "b"), build(lambda g, a, b: 1, "a", "b"))
+    assert [rewritten.results for rewritten in done] == [(1,), (1,)]
+    graph.lint()
+    assert graph.output_node().args[0] == [1, {"key": 1}]
+    assert [node.name for node in graph.nodes] == ["x", "output"]
+
+
+def test_what_became_a_literal_is_a_literal_to_later_matches() -> None:
+    pattern = build(lambda g, a: g.call_method("f", (a,)), "a")
+    parameter = pattern.node_named("a")
+    graph = build(lambda g, x: g.call_method("f", (g.call_method("f", (x,)),)), "x")
+    done = rewrite(
+        graph,
+        pattern,
+        build(lambda g, a: 7, "a"),
+        accept=lambda match: match.nodes[parameter] is graph.node_named("x"),
+    )
+    assert len(done) == 1 and graph.node_named("f_1").args == (7,)
+    again = rewrite(graph, pattern, build(lambda g, a: g.call_method("g", (a, a)), "a"), literals=True)
+    assert [rewritten.created[0].args for rewritten in again] == [(7, 7)]
+    chain = build(lambda g, x: g.call_method("f", (g.call_method("f", (x,)),)), "x")
+    answers = iter([build(lambda g, a: 7, "a"), build(lambda g, a: g.call_method("g", (a,)), "a")])
+    rewrite(chain, pattern, lambda match: next(answers))
+    chain.lint()
+    assert chain.node_named("g").args == (7,)
+
+
+def test_a_replacement_may_return_one_value_for_two() -> None:
+    def two(graph: Graph, a: Node) -> Any:
+        return graph.call_method("f", (a,)), graph.call_method("g", (a,))
+
+    def one(graph: Graph, a: Node) -> Any:
+        both = graph.call_method("h", (a,))
+        return both, both
+
+    graph = build(lambda g, x: two(g, x), "x")
+    [done] = rewrite(graph, build(two, "a"), build(one, "a"))
+    assert done.results == (done.created[0], done.created[0])
+    assert str(graph.output_node().args[0]) == "(h, h)"
+    graph.lint()
+    doubled = build(lambda g, a: (g.call_method("f", (a,)),) * 2, "a")
+    with pytest.raises(RewriteError, match="twice"):
+        rewrite(build(two, "x"), doubled, build(lambda g, a: (a, g.call_method("h", (a,))), "a"))
+
+
+def test_a_function_that_raises_or_does_not_fit_leaves_the_graph_as_it_was() -> None:
+    pattern = build(lambda g, a: g.call_method("f", (a,)), "a")
+    for bad in (lambda: 1 / 0, lambda: build(lambda g, a, b: g.call_method("h", (a,)), "a", "b")):
+        graph = build(lambda g, x: g.call_method("f", (g.call_method("f", (x,)),)), "x")
+        before, count = str(graph), iter(range(9))
+
+        def answer(match: Any, bad: Any = bad, count: Any = count) -> Any:
+            return build(lambda g, a: g.call_method("g", (a,)), "a") if next(count) == 0 else bad()
+
+        with pytest.raises((ZeroDivisionError, RewriteError)):
+            rewrite(graph, pattern, answer)
+        assert str(graph) == before
+
+
+def test_parts_that_nothing_connects_are_put_together_in_order_and_in_linear_time() -> None:
+    def two(graph: Graph, a: Node, b: Node) -> Any:
+        return graph.call_method("f", (a,)), graph.call_method("g", (graph.call_method("h", (b,)),))
+
+    def many(graph: Graph, x: Node) -> Any:
+        lonely = [graph.call_method("g", (x,)) for _ in range(10_000)]  # candidates that match nothing
+        made = [two(graph, x, x) for _ in range(10_000)]
+        return lonely, made
+
+    graph = build(many, "x")
+    pattern = build(two, "a", "b")
+    found = find_matches(graph, pattern)
+    assert len(found) == 10_000
+    made: Any = cast("Any", graph.output_node().args[0])[1]
+    assert [match.anchors for match in found] == [tuple(pair) for pair in made]
+    assert len(find_matches(build(lambda g, x: [*two(g, x, x), g.call_method("f", (x,))], "x"), pattern)) == 1
+
+
+def test_anchors_may_be_connected_by_a_later_one() -> None:
+    def three(graph: Graph, a: Node, b: Node) -> Any:
+        return graph.call_method("f", (a,)), graph.call_method("g", (b,)), graph.call_method("add", (a, b))
+
+    graph = build(lambda g, x, y: [*three(g, x, y), *three(g, y, x)], "x", "y")
+    found = find_matches(graph, build(three, "a", "b"))
+    assert [[str(node) for node in match.anchors] for match in found] == [
+        ["f", "g", "add"],
+        ["f_1", "g_1", "add_1"],
+    ]
+
+
+def test_a_caller_may_say_which_operations_are_the_same() -> None:
+    def relu(node: Node) -> bool:
+        return node.target in ("relu", torch.relu)
+
+    graph = build(lambda g, x: [g.call_method("relu", (x,)), g.call_function(torch.relu, (x,))], "x")
+    pattern = build(lambda g, a: g.call_method("relu", (a,)), "a")
+    assert len(find_matches(graph, pattern)) == 1
+    found = find_matches(graph, pattern, same=lambda wanted, node: relu(wanted) and relu(node))
+    assert [match.anchors[0].op for match in found] == ["call_method", "call_function"]
 
 
 def test_accept_and_a_function_decide_match_by_match() -> None:

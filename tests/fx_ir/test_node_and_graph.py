@@ -70,6 +70,20 @@ def test_each_node_prints_as_in_torch(format_of: str) -> None:
         assert getattr(ours, format_of)() == getattr(theirs, format_of)()
 
 
+@pytest.mark.parametrize(
+    "dtype", [torch.float32, torch.bfloat16, torch.int64, torch.bool, torch.complex64, torch.uint8]
+)
+@pytest.mark.parametrize("key", ["val", "tensor_meta", "example_value", "other"])
+def test_format_node_shows_what_is_noted_of_tensors_as_torch_does(dtype: torch.dtype, key: str) -> None:
+    shown = []
+    for make in (Graph, torch.fx.Graph):
+        graph: Any = make()
+        node = graph.call_function(torch.abs, (graph.placeholder("x"),), type_expr=int)
+        node.meta[key] = torch.ones(2, 3, dtype=dtype).t()
+        shown.append([node.format_node(include_tensor_metadata=wanted) for wanted in (True, False)])
+    assert shown[0] == shown[1]
+
+
 def test_format_node_collects_placeholders_and_the_type_of_the_output() -> None:
     graph = Graph()
     x = graph.placeholder("x", type_expr=int)

@@ -212,6 +212,7 @@ def test_arguments_are_matched_to_parameters() -> None:
     pair = passes.normalized_arguments(named("add"), traced, (torch.Tensor, torch.Tensor), {"alpha": int})
     assert pair is not None and pair.args == (named("x"), named("x")) and pair.kwargs["alpha"] == 2
     assert passes.normalized_arguments(named("x"), traced) is None
+    assert named("add").normalized_arguments(traced, (torch.Tensor, torch.Tensor), {"alpha": int}) == pair
     assert passes.normalize_arguments(traced).modified
     x = torch.randn(3, 2)
     for ours, expected in zip(traced(x), module(x), strict=True):

@@ -223,3 +223,31 @@ def test_replacing_a_pattern_by_the_same_computation_keeps_every_result(steps: A
     torch.testing.assert_close(traced(x), program(x), equal_nan=True)
     if any(name == "neg" for name, _, _ in steps):
         assert matches
+
+
+def test_a_callback_that_raises_leaves_the_module_as_it_was() -> None:
+    class Scaled(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.scale = nn.Parameter(torch.ones(1))
+
+        def forward(self, x):
+            return x * self.scale
+
+    traced = ft.symbolic_trace(lambda x: torch.relu(torch.relu(x)))
+    before, code, count = str(traced.graph), traced.code, iter(range(9))
+
+    def callback(match, graph, pattern):
+        if next(count) == 1:
+            raise KeyError("the second match")
+        return ft.symbolic_trace(Scaled())
+
+    with pytest.raises(KeyError, match="second match"):
+        ft.replace_pattern_with_filters(traced, lambda x: torch.relu(x), replacement_callback=callback)
+    assert str(traced.graph) == before and traced.code == code and not list(traced.parameters())
+
+
+def test_a_replacement_may_return_a_literal() -> None:
+    traced = ft.symbolic_trace(lambda x: (torch.relu(x) + 1, torch.numel(x)))
+    assert len(ft.replace_pattern(traced, lambda x: torch.numel(x), lambda x: 6)) == 1
+    assert traced(torch.ones(2, 3))[1] == 6

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
 import torch
 
 from fx.ir import Node
+from fx.ir.printing.tensors import format_tensor
 
 _FRAME: Final = re.compile(r'\s*File "(?P<file>.+)", line (?P<line>\d+), in (?P<function>.+)')
 
@@ -71,32 +72,10 @@ def _describe(value: Any, options: Mapping[str, Any]) -> str | None:
         parts = [_describe(item, options) for item in value]
         known = [part for part in parts if part is not None]
         return f"({', '.join(known)})" if known and len(known) == len(parts) else None
-    shape, dtype = getattr(value, "shape", None), getattr(value, "dtype", None)
-    if shape is None or not isinstance(dtype, torch.dtype):
+    if not isinstance(getattr(value, "dtype", None), torch.dtype):
         return None
-    text = f"{abbreviation(dtype)}{_sizes(shape)}"
-    if options.get("include_stride"):
-        stride = getattr(value, "stride", None)
-        text += _sizes(stride() if callable(stride) else stride or ())
-    if options.get("include_device") and getattr(value, "device", None) is not None:
-        text += str(value.device)
-    return text
-
-
-def _sizes(sizes: Iterable[object]) -> str:
-    return f"[{', '.join([str(size) for size in sizes])}]"
-
-
-_ABBREVIATIONS: Final = (
-    ("bfloat", "bf"), ("complex", "c"), ("float", "f"), ("quint", "qu"), ("qint", "qi"), ("uint", "u"), ("int", "i"),
-    ("bool", "b8"),
-)  # fmt: skip
-
-
-def abbreviation(dtype: torch.dtype) -> str:
-    """``f32`` for ``torch.float32``, ``b8`` for ``torch.bool``."""
-    name = str(dtype).removeprefix("torch.")
-    for long, short in _ABBREVIATIONS:
-        if name.startswith(long):
-            return short + name[len(long) :]
-    return name
+    return format_tensor(
+        value,
+        stride=bool(options.get("include_stride")),
+        device=bool(options.get("include_device")),
+    )

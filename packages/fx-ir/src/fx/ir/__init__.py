@@ -12,6 +12,7 @@ from fx.ir._immutable import immutable_dict as immutable_dict
 from fx.ir._immutable import immutable_list as immutable_list
 from fx.ir._lists import InsertPoint as InsertPoint
 from fx.ir._lists import NodeList as NodeList
+from fx.ir._normalizer import set_argument_normalizer as set_argument_normalizer
 from fx.ir._uses import Users as Users
 from fx.ir._version import __version__ as __version__
 from fx.ir.effects import Effects as Effects
@@ -23,6 +24,7 @@ from fx.ir.errors import ForeignNodeError as ForeignNodeError
 from fx.ir.errors import GraphError as GraphError
 from fx.ir.errors import MissingCodeGenError as MissingCodeGenError
 from fx.ir.errors import MissingLibraryError as MissingLibraryError
+from fx.ir.errors import MissingNormalizerError as MissingNormalizerError
 from fx.ir.errors import NodeInUseError as NodeInUseError
 from fx.ir.errors import NodeNameError as NodeNameError
 from fx.ir.errors import NoSuchNodeError as NoSuchNodeError
@@ -46,7 +48,9 @@ from fx.ir.targets import register_namespace as register_namespace
 from fx.ir.targets import register_target as register_target
 from fx.ir.targets import register_target_namer as register_target_namer
 from fx.ir.types import OPS as OPS
+from fx.ir.types import ArgsKwargsPair as ArgsKwargsPair
 from fx.ir.types import Argument as Argument
+from fx.ir.types import ArgumentNormalizer as ArgumentNormalizer
 from fx.ir.types import BaseArgument as BaseArgument
 from fx.ir.types import CodeGen as CodeGen
 from fx.ir.types import Leaf as Leaf

@@ -73,5 +73,9 @@ class MissingCodeGenError(GraphError):
     """Code was asked for, and no code generator is installed."""
 
 
+class MissingNormalizerError(GraphError):
+    """Arguments were to be normalised, and no normaliser is installed."""
+
+
 class MissingLibraryError(GraphError, ImportError):
     """An optional library or program is needed for what was asked, and is not installed."""

@@ -16,14 +16,14 @@ import copy
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Final, cast, final
 
-from fx.ir import _args, _checks
+from fx.ir import _args, _checks, _normalizer
 from fx.ir._immutable import EMPTY, immutable_dict
 from fx.ir._order import END, ERASED, label_between
 from fx.ir._uses import Users, add_use, drop_use, uses
 from fx.ir.effects import is_impure
 from fx.ir.errors import ArgumentError, GraphError
 from fx.ir.printing import text
-from fx.ir.types import Argument, Op, Target
+from fx.ir.types import ArgsKwargsPair, Argument, Op, Target
 
 if TYPE_CHECKING:
     from fx.ir.graph import Graph
@@ -49,8 +49,8 @@ class Node:
     """
 
     __slots__ = (
-        "__dict__", "__weakref__", "_args", "_kwargs", "_label", "_meta", "_name", "_next", "_op", "_pending", "_prev", "_target",
-        "_users", "graph", "type", "uid",
+        "__dict__", "__weakref__", "_args", "_kwargs", "_label", "_meta", "_name", "_next", "_op", "_pending", "_prev",
+        "_target", "_users", "graph", "type", "uid",
     )  # fmt: skip
 
     graph: Graph
@@ -454,14 +454,46 @@ class Node:
         self,
         placeholder_names: list[str] | None = None,
         maybe_return_typename: list[str] | None = None,
+        *,
+        include_tensor_metadata: bool = False,
     ) -> str | None:
         """One line of text about this node, as ``str(graph)`` has it.
 
         Args:
             placeholder_names: if it holds something, a placeholder is appended to it and ``None`` is returned.
             maybe_return_typename: its one item becomes `` -> type`` if this is an output with a type.
+            include_tensor_metadata: show dtype, sizes, strides and device of the value of a call, where ``meta`` has
+                them under ``val``, ``tensor_meta`` or ``example_value``, in the place of its annotation.
         """
-        return text.format_node(self, placeholder_names, maybe_return_typename)
+        return text.format_node(self, placeholder_names, maybe_return_typename, include_tensor_metadata)
+
+    def normalized_arguments(
+        self,
+        root: object,
+        arg_types: tuple[Any, ...] | None = None,
+        kwarg_types: Mapping[str, Any] | None = None,
+        normalize_to_only_use_kwargs: bool = False,
+    ) -> ArgsKwargsPair | None:
+        """The arguments of a ``call_function`` or ``call_module``, matched to the parameters of what is called.
+
+        What is called must be looked at for that, so this package asks a normaliser (``fx.trace`` brings one, see
+        :func:`set_argument_normalizer`).
+
+        Args:
+            root: where module targets are found.
+            arg_types: types of the positional arguments, to choose among overloads.
+            kwarg_types: types of the keyword arguments, likewise.
+            normalize_to_only_use_kwargs: give all by keyword, where parameters allow it; else all by position but
+                keyword-only ones.
+
+        Returns:
+            ``None`` when the parameters are not known, or several overloads fit in different ways.
+
+        Raises:
+            MissingNormalizerError: no normaliser is installed.
+        """
+        normalize = _normalizer.current()
+        return normalize(self, root, arg_types, kwarg_types, normalize_to_only_use_kwargs)
 
     def __repr__(self) -> str:
         return self._name

@@ -11,7 +11,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from types import EllipsisType
-from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeAlias, Union, get_args, runtime_checkable
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Final,
+    Literal,
+    NamedTuple,
+    Protocol,
+    TypeAlias,
+    Union,
+    get_args,
+    runtime_checkable,
+)
 
 if TYPE_CHECKING:
     from fx.ir.graph import Graph
@@ -37,6 +48,17 @@ Argument: TypeAlias = Union[
 ]
 """What may stand in ``Node.args`` and ``Node.kwargs``; lists and dicts are frozen when they enter a node."""
 
+
+class ArgsKwargsPair(NamedTuple):
+    """Positional and keyword arguments of a call.
+
+    Source: the torch.fx reference, ``Node.normalized_arguments``.
+    """
+
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+
+
 TransformCode: TypeAlias = Callable[[list[str]], list[str]]
 """Takes the lines of a generated body, returns those to use instead."""
 
@@ -59,6 +81,20 @@ class CodeGen(Protocol):
 
     def process_outputs(self, out: Any) -> Any:
         """Turn the value of the output node into what the caller gets."""
+
+
+class ArgumentNormalizer(Protocol):
+    """What :func:`fx.ir.set_argument_normalizer` takes; see :meth:`Node.normalized_arguments` for the parameters."""
+
+    def __call__(
+        self,
+        node: Node,
+        root: Any,
+        arg_types: tuple[Any, ...] | None = None,
+        kwarg_types: Mapping[str, Any] | None = None,
+        normalize_to_only_use_kwargs: bool = False,
+    ) -> ArgsKwargsPair | None:
+        """The arguments of ``node`` in normal form, or ``None``."""
 
 
 class Listener(Protocol):

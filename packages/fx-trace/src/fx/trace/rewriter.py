@@ -112,15 +112,18 @@ def replace_pattern_with_filters(
     Raises:
         TypeError: neither or both of ``replacement`` and ``replacement_callback`` are given.
         fx.ir.match.RewriteError: a replacement does not fit the pattern.
+
+    All replacements are made before anything is replaced; what a callback raises leaves ``gm`` as it was.
     """
     if (replacement is None) == (replacement_callback is None):
         raise TypeError("Must provide either a replacement or a replacement callback, and not both")
     owner, pattern_graph = _graph_of(pattern)
     wanted, wildcards = _with_wildcards(pattern_graph) if ignore_literals else (pattern_graph, 0)
     view = _View(pattern_graph, wanted)
+    put_in: list[str] = []
 
     def made(module: torch.nn.Module | None, graph: Graph) -> Graph:
-        installed = _installed(gm, module, graph)
+        installed = _installed(gm, module, graph, put_in)
         return _with_unused(installed, wildcards) if wildcards else installed
 
     def for_match(found: FoundMatch) -> Graph:
@@ -132,18 +135,23 @@ def replace_pattern_with_filters(
         return all(keep(match, gm.graph, pattern_graph) for keep in match_filters or ())
 
     put: Graph | Callable[[FoundMatch], Graph] = for_match
-    if replacement is not None:
-        module, graph = _graph_of(replacement)
-        _check_fit(pattern_graph, graph)
-        put = made(module, graph)
-    rewrites = rewrite(
-        gm.graph,
-        wanted,
-        put,
-        same=_same(owner, gm) if wanted.find_nodes(op="get_attr") else None,
-        literals=True,
-        accept=accept if match_filters else None,
-    )
+    try:
+        if replacement is not None:
+            module, graph = _graph_of(replacement)
+            _check_fit(pattern_graph, graph)
+            put = made(module, graph)
+        rewrites = rewrite(
+            gm.graph,
+            wanted,
+            put,
+            same=_same(owner, gm) if wanted.find_nodes(op="get_attr") else None,
+            literals=True,
+            accept=accept if match_filters else None,
+        )
+    except BaseException:
+        for name in put_in:
+            delattr(gm, name)
+        raise
     if rewrites:
         gm.recompile()
     return [view.replaced(done) for done in rewrites]
@@ -270,15 +278,18 @@ def _same_value(left: object, right: object) -> bool:
     return False
 
 
-def _installed(gm: GraphModule, owner: torch.nn.Module | None, graph: Graph) -> Graph:
-    """``graph`` with everything that it refers to put into ``gm``, under new names where the old are taken."""
+def _installed(gm: GraphModule, owner: torch.nn.Module | None, graph: Graph, put_in: list[str]) -> Graph:
+    """``graph`` with everything that it refers to put into ``gm``, under new names where the old are taken.
+
+    ``put_in`` learns the names that ``gm`` did not have before.
+    """
     names: dict[Node, str] = {}
     for node in graph.nodes:
         if node.op in ("get_attr", "call_module"):
             value = _attribute(owner, str(node.target)) if owner is not None else None
             present = _attribute(gm, str(node.target))
             if value is not None and value is not present:
-                names[node] = _put(gm, str(node.target), value, is_free=present is None)
+                names[node] = _put(gm, str(node.target), value, present is None, put_in)
     if not names:
         return graph
     copy = Graph()
@@ -290,7 +301,7 @@ def _installed(gm: GraphModule, owner: torch.nn.Module | None, graph: Graph) -> 
     return copy
 
 
-def _put(gm: GraphModule, path: str, value: Any, is_free: bool) -> str:
+def _put(gm: GraphModule, path: str, value: Any, is_free: bool, put_in: list[str]) -> str:
     name = path.replace(".", "_")
     if "." not in path and is_free:
         name = path
@@ -302,4 +313,5 @@ def _put(gm: GraphModule, path: str, value: Any, is_free: bool) -> str:
         count += 1
         name = f"{base}_{count}"
     setattr(gm, name, value)
+    put_in.append(name)
     return name

@@ -5,15 +5,16 @@ other node for one with the same operation and matching arguments.  The nodes th
 *anchors*; a match keeps its other nodes to itself: none of them may have users outside the match.
 
 The first anchor is looked for in the index by (op, target); the rest of its tree follows from the arguments without
-search.  Further anchors are reached along the users of what is matched already.  So matching costs the number of
-candidates times the size of the pattern, whatever the size of the graph.
+search.  Further anchors are reached along the users of what is matched already.  Parts of the pattern that nothing
+connects are looked for apart, each once, and put together in the order in which they occur.  So matching costs the
+number of candidates times the size of the pattern, whatever the size of the graph.
 
 Source: the torch.fx reference, section "Subgraph rewriting".
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -27,6 +28,9 @@ if TYPE_CHECKING:
 
 SameOperation: TypeAlias = Callable[[Node, Node], bool]
 """Asked with a node of the pattern and one of the graph: is it the same operation, arguments aside?"""
+
+_Nodes: TypeAlias = "dict[Node, Argument]"
+"""Nodes of a pattern and what stands for them."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -60,7 +64,7 @@ def find_matches(
 
     Args:
         same: decides whether two nodes are the same operation; by default, if op and target are equal.  Given one,
-            all nodes with the op of the first anchor are candidates.
+            every node is a candidate.
         literals: let placeholders stand for values that are no nodes, too.
         overlapping: also give matches that share an operation with an earlier one.
         accept: asked about each match; those it answers ``False`` for are dropped (and claim no nodes).
@@ -68,25 +72,25 @@ def find_matches(
     Raises:
         GraphError: the pattern has no output, or returns nothing but placeholders.
     """
-    anchors = anchors_of(pattern)
-    first = anchors[0]
-    if same is None:
-        candidates = graph.find_nodes(op=first.op, target=first.target)
-    else:
-        candidates = graph.find_nodes(op=first.op)
-    matcher = _Matcher(anchors, same or _same_operation, literals)
+    first, *others = [_Part(graph, anchors, same, literals) for anchors in _parts(anchors_of(pattern))]
+    order = anchors_of(pattern)
     claimed: set[Node] = set()
+    taken: set[Node] = claimed if not overlapping else set()
     found: list[Match] = []
-    for candidate in candidates:
-        for match in matcher.at(candidate):
-            operations = match.operations()
-            if not overlapping and not claimed.isdisjoint(operations):
-                continue
-            if accept is not None and not accept(match):
-                continue
-            claimed.update(operations)
-            found.append(match)
-            break
+    for candidate in first.candidates:
+        for nodes in first.at(candidate):
+            match = next(
+                (
+                    match
+                    for match in _completed(nodes, others, order, taken)
+                    if accept is None or accept(match)
+                ),
+                None,
+            )
+            if match is not None:
+                claimed.update(match.operations())
+                found.append(match)
+                break
     return found
 
 
@@ -99,62 +103,145 @@ def anchors_of(pattern: Graph) -> list[Node]:
     return anchors
 
 
+def _parts(anchors: list[Node]) -> list[list[Node]]:
+    """The anchors of a pattern, those of a connected part together: each leads to what an earlier one leads to."""
+    parts: list[list[Node]] = []
+    waiting = {anchor: _leading_to([anchor]) for anchor in anchors}
+    while waiting:
+        first = next(iter(waiting))
+        part, reached = [first], waiting.pop(first)
+        while (
+            joined := next((a for a, nodes in waiting.items() if not nodes.isdisjoint(reached)), None)
+        ) is not None:
+            part.append(joined)
+            reached |= waiting.pop(joined)
+        parts.append(part)
+    return parts
+
+
+def _leading_to(nodes: list[Node]) -> set[Node]:
+    """``nodes``, and all whose value they need."""
+    reached: set[Node] = set()
+    todo = list(nodes)
+    while todo:
+        node = todo.pop()
+        if node not in reached:
+            reached.add(node)
+            todo.extend(node.all_input_nodes)
+    return reached
+
+
+def _completed(nodes: _Nodes, others: list[_Part], order: list[Node], claimed: set[Node]) -> Iterator[Match]:
+    """The matches that begin with ``nodes`` and have one occurrence of each other part, and nothing that is claimed."""
+    if not claimed.isdisjoint(_operations(nodes)):
+        return
+    waiting: list[Iterator[_Nodes]] = [iter((nodes,))]
+    while waiting:
+        state = next(waiting[-1], None)
+        if state is None:
+            waiting.pop()
+        elif len(waiting) <= len(others):
+            waiting.append(others[len(waiting) - 1].beside(state, claimed))
+        elif not _takes_itself(state):
+            anchors = tuple([node for node in map(state.get, order) if isinstance(node, Node)])
+            yield Match(anchors, state)
+
+
+def _operations(nodes: _Nodes) -> set[Node]:
+    return {node for key, node in nodes.items() if key.op != "placeholder" and isinstance(node, Node)}
+
+
+def _takes_itself(nodes: _Nodes) -> bool:
+    """Does one of the matched operations stand for a placeholder, too?"""
+    inside = _operations(nodes)
+    return any(
+        isinstance(node, Node) and node in inside for key, node in nodes.items() if key.op == "placeholder"
+    )
+
+
 def _same_operation(pattern: Node, node: Node) -> bool:
     return pattern.op == node.op and (pattern.target is node.target or pattern.target == node.target)
 
 
-class _Matcher:
-    """One pattern, ready to be tried at many places."""
+class _Part:
+    """A connected part of a pattern, ready to be tried at many places."""
 
-    def __init__(self, anchors: list[Node], same: SameOperation, literals: bool) -> None:
+    def __init__(self, graph: Graph, anchors: list[Node], same: SameOperation | None, literals: bool) -> None:
         self._anchors = anchors
-        self._same = same
+        self._same = same or _same_operation
         self._literals = literals
         self._links = [_link(anchors[:i], anchor) for i, anchor in enumerate(anchors) if i]
+        first = anchors[0]
+        self.candidates = (
+            graph.find_nodes(op=first.op, target=first.target)
+            if same is None
+            else [node for node in graph.nodes if node.op not in ("placeholder", "output")]
+        )
+        self._unmet: Iterator[_Nodes] = (nodes for node in self.candidates for nodes in self.at(node))
+        self._met: list[_Nodes] = []
+        self._begin = 0
 
-    def at(self, node: Node) -> Iterator[Match]:
-        """The matches whose first anchor is ``node``; several only if a further anchor can be chosen."""
-        nodes: dict[Node, Argument] = {}
+    def at(self, node: Node) -> Iterator[_Nodes]:
+        """The occurrences whose first anchor is ``node``; several only if a further anchor can be chosen."""
+        nodes: _Nodes = {}
         if not self._tree(self._anchors[0], node, nodes):
             return
-        states = [nodes]
-        for anchor, link in zip(self._anchors[1:], self._links, strict=True):
-            states = list(self._extended(states, anchor, link))
-        for state in states:
-            if self._keeps_to_itself(state):
-                yield Match(
-                    tuple([node for node in map(state.get, self._anchors) if isinstance(node, Node)]), state
-                )
-
-    def _extended(
-        self, states: Iterable[dict[Node, Argument]], anchor: Node, link: tuple[Node, ...]
-    ) -> Iterator[dict[Node, Argument]]:
-        for state in states:
-            if anchor in state:
+        waiting: list[Iterator[_Nodes]] = [iter((nodes,))]
+        while waiting:
+            state = next(waiting[-1], None)
+            if state is None:
+                waiting.pop()
+            elif len(waiting) < len(self._anchors):
+                place = len(waiting)
+                waiting.append(self._extended(state, self._anchors[place], self._links[place - 1]))
+            elif self._keeps_to_itself(state):
                 yield state
-                continue
-            for candidate in self._candidates(state, anchor, link):
-                extended = dict(state)
-                if self._tree(anchor, candidate, extended):
-                    yield extended
 
-    def _candidates(
-        self, state: dict[Node, Argument], anchor: Node, link: tuple[Node, ...]
-    ) -> Iterable[Node]:
-        """Where ``anchor`` may be: at the end of a way along users from a node that is matched."""
-        start = state.get(link[0]) if link else None
-        if not isinstance(start, Node):
+    def beside(self, state: _Nodes, claimed: set[Node]) -> Iterator[_Nodes]:
+        """``state`` with each occurrence of this part that shares no operation with it and has none that is claimed.
+
+        Occurrences are looked for once.  Those that are claimed are forgotten from the front, so that matches in the
+        order of the graph cost linear time.
+        """
+        place = self._begin
+        inside = _operations(state)
+        while True:
+            if place == len(self._met):
+                found = next(self._unmet, None)
+                if found is None:
+                    return
+                self._met.append(found)
+            nodes = self._met[place]
+            operations = _operations(nodes)
+            if not claimed.isdisjoint(operations):
+                if place == self._begin:
+                    self._begin += 1
+            elif inside.isdisjoint(operations):
+                yield {**state, **nodes}
+            place += 1
+
+    def _extended(self, state: _Nodes, anchor: Node, link: tuple[Node, ...]) -> Iterator[_Nodes]:
+        """``state`` with ``anchor`` wherever it may be: at the end of a way along users from a node that is matched."""
+        if anchor in state:
+            yield state
+            return
+        start = state[link[0]]
+        if not isinstance(start, Node):  # a literal has no users to go along
             graph = next(node.graph for node in state.values() if isinstance(node, Node))
-            return graph.find_nodes(op=anchor.op)
-        reached: dict[Node, None] = {start: None}
-        for step in link[1:]:
-            reached = {user: None for node in reached for user in node.users if self._same(step, user)}
-        return reached
+            reached = dict.fromkeys(graph.find_nodes(op=anchor.op))
+        else:
+            reached = {start: None}
+            for step in link[1:]:
+                reached = {user: None for node in reached for user in node.users if self._same(step, user)}
+        for candidate in reached:
+            extended = dict(state)
+            if self._tree(anchor, candidate, extended):
+                yield extended
 
-    def _tree(self, pattern: Node, node: Node, nodes: dict[Node, Argument]) -> bool:
+    def _tree(self, pattern: Node, node: Node, nodes: _Nodes) -> bool:
         """Match ``pattern`` at ``node`` with everything that it takes; ``nodes`` learns what stands for what."""
         todo: list[tuple[Any, Any]] = [(pattern, node)]
-        taken = {node for key, node in nodes.items() if key.op != "placeholder" and isinstance(node, Node)}
+        taken = _operations(nodes)
         while todo:
             wanted, value = todo.pop()
             if not isinstance(wanted, Node):
@@ -183,16 +270,12 @@ class _Matcher:
                     todo.append((wanted.kwargs, value.kwargs))
         return True
 
-    def _keeps_to_itself(self, nodes: dict[Node, Argument]) -> bool:
-        inside = {node for key, node in nodes.items() if key.op != "placeholder" and isinstance(node, Node)}
+    def _keeps_to_itself(self, nodes: _Nodes) -> bool:
+        inside = _operations(nodes)
         anchors = {nodes[anchor] for anchor in self._anchors}
-        if any(
-            isinstance(node, Node) and node in inside
-            for key, node in nodes.items()
-            if key.op == "placeholder"
-        ):
-            return False
-        return all(user in inside for node in inside if node not in anchors for user in node.users)
+        return not _takes_itself(nodes) and all(
+            user in inside for node in inside if node not in anchors for user in node.users
+        )
 
 
 def _unfold(wanted: Any, value: Any, todo: list[tuple[Any, Any]]) -> bool:
@@ -227,14 +310,8 @@ def _equal(left: object, right: object) -> bool:
 
 
 def _link(earlier: list[Node], anchor: Node) -> tuple[Node, ...]:
-    """A way along users, in the pattern, from a node that ``earlier`` anchors reach to ``anchor``; empty if none."""
-    known: set[Node] = set()
-    todo = list(earlier)
-    while todo:
-        node = todo.pop()
-        if node not in known:
-            known.add(node)
-            todo.extend(node.all_input_nodes)
+    """A way along users, in the pattern, from a node that ``earlier`` anchors reach to ``anchor``."""
+    known = _leading_to(earlier)
     ways: dict[Node, tuple[Node, ...]] = {anchor: (anchor,)}
     queue = [anchor]
     for node in queue:
@@ -244,4 +321,4 @@ def _link(earlier: list[Node], anchor: Node) -> tuple[Node, ...]:
                 if value in known:
                     return ways[value]
                 queue.append(value)
-    return ()
+    raise AssertionError("the anchors of a part are connected")

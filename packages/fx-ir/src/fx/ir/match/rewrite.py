@@ -13,9 +13,9 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from fx.ir._args import map_arg, nodes_in
+from fx.ir._args import map_aggregate, map_arg, nodes_in
 from fx.ir.errors import GraphError
 from fx.ir.match.matcher import Match, SameOperation, find_matches
 from fx.ir.node import Node
@@ -31,7 +31,7 @@ class RewriteError(GraphError, ValueError):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Rewrite:
-    """One match that was rewritten: ``created`` are the new nodes, ``results`` what stands for the anchors now.
+    """One match that was rewritten: ``created`` are the new nodes, ``results`` what stands for the returned values now.
 
     The nodes of ``match`` are erased from the graph; those that stood for placeholders are as they were at the time
     of the match, and may have been rewritten themselves.
@@ -39,7 +39,7 @@ class Rewrite:
 
     match: Match
     created: tuple[Node, ...]
-    results: tuple[Node, ...]
+    results: tuple[Argument, ...]
 
 
 def rewrite(
@@ -57,9 +57,11 @@ def rewrite(
         replacement: a graph, or a function that gives one for each match.
         same, literals, accept: as for :func:`find_matches`.
 
+    A function is asked for all its graphs before anything is rewritten, so what it raises leaves ``graph`` as it was.
+
     Raises:
-        RewriteError: the replacement has not the pattern's number of placeholders or returned values.  A given graph
-            is checked before anything changes; with a function, matches before the offending one are rewritten.
+        RewriteError: the replacement has not the pattern's number of placeholders or returned values, or takes a value
+            for which the pattern has only an unused placeholder; nothing has changed.
     """
     parameters = graph_parameters(pattern)
     returned = _returned(pattern)
@@ -71,11 +73,13 @@ def rewrite(
         return (accept is None or accept(match)) and effects.allow(match.operations())
 
     matches = find_matches(graph, pattern, same=same, literals=literals, accept=can_move)
-    now: dict[Node, Node] = {}
-    done: list[Rewrite] = []
-    for match in matches:
-        with_graph = replacement(match) if callable(replacement) else replacement
+    put = [replacement(match) if callable(replacement) else replacement for match in matches]
+    for match, with_graph in zip(matches, put, strict=True):
         _fits(parameters, returned, with_graph)
+        _has_all(parameters, match, with_graph)
+    now: dict[Node, Argument] = {}
+    done: list[Rewrite] = []
+    for match, with_graph in zip(matches, put, strict=True):
         rewritten = _replace(graph, match, parameters, returned, with_graph, now)
         if rewritten is not None:
             done.append(rewritten)
@@ -119,42 +123,56 @@ def graph_parameters(graph: Graph) -> list[Node]:
     return graph.find_nodes(op="placeholder")
 
 
-def _returned(graph: Graph) -> list[Any]:
-    """The values that ``graph`` returns, in order: the nodes in its output, or the one value."""
-    result = graph.output_node().args[0]
-    return list(dict.fromkeys(nodes_in(result))) or [result]
+def _returned(graph: Graph) -> list[Argument]:
+    """The values that ``graph`` returns, in order, as often as it returns them: what its output's containers hold."""
+    values: list[Argument] = []
+
+    def note(value: Argument) -> Argument:
+        values.append(value)
+        return value
+
+    map_aggregate(graph.output_node().args[0], note)
+    return values
 
 
-def _fits(parameters: list[Node], returned: list[Any], replacement: Graph) -> None:
-    if not all(isinstance(value, Node) for value in _returned(replacement)):
-        raise RewriteError("the replacement must return values of nodes, not constants")
-    given, results = len(graph_parameters(replacement)), len(_returned(replacement))
+def _fits(parameters: list[Node], returned: list[Argument], replacement: Graph) -> None:
+    given, results = len(graph_parameters(replacement)), _returned(replacement)
     if given != len(parameters):
         raise RewriteError(f"the pattern has {len(parameters)} placeholders and the replacement {given}")
-    if results != len(returned):
-        raise RewriteError(f"the pattern returns {len(returned)} values and the replacement {results}")
+    if len(results) != len(returned):
+        raise RewriteError(f"the pattern returns {len(returned)} values and the replacement {len(results)}")
+    known: dict[Node, Argument] = {}
+    for old, new in zip(returned, results, strict=True):
+        if isinstance(old, Node) and known.setdefault(old, new) is not new:
+            raise RewriteError(
+                f"the pattern returns {old} twice, and the replacement two different values", old
+            )
+
+
+def _has_all(parameters: list[Node], match: Match, replacement: Graph) -> None:
+    for theirs, ours in zip(graph_parameters(replacement), parameters, strict=True):
+        if theirs.users and ours not in match.nodes:
+            raise RewriteError(
+                f"the replacement takes {theirs}, for which the pattern has only an unused placeholder",
+                theirs,
+            )
 
 
 def _replace(
     graph: Graph,
     match: Match,
     parameters: list[Node],
-    returned: list[Any],
+    returned: list[Argument],
     replacement: Graph,
-    now: dict[Node, Node],
+    now: dict[Node, Argument],
 ) -> Rewrite | None:
     """Rewrite one match; ``None`` if there is no place for the replacement, and then nothing has changed."""
     val_map: dict[Node, Argument] = {}
     for theirs, ours in zip(graph_parameters(replacement), parameters, strict=True):
         if ours in match.nodes:
             val_map[theirs] = map_arg(match.nodes[ours], lambda node: _current(node, now))
-        elif theirs.users:
-            raise RewriteError(
-                f"the replacement takes {theirs}, for which the pattern has only an unused placeholder"
-            )
     place = _place(match, list(val_map.values()))
-    constants = [key for key, value in val_map.items() if not isinstance(value, Node)]
-    if place is None or not set(constants).isdisjoint(_returned(replacement)):
+    if place is None:
         return None
     copied: list[Node] = []
     with graph.inserting_before(place):
@@ -165,26 +183,45 @@ def _replace(
                 new = graph.node_copy(node, val_map.__getitem__)
                 val_map[node] = new
                 copied.append(new)
-    results = tuple([value for value in map(val_map.get, _returned(replacement)) if isinstance(value, Node)])
+    results = tuple(
+        [val_map[value] if isinstance(value, Node) else value for value in _returned(replacement)]
+    )
     inside = set(match.operations())
-    for old, new_value in zip(map(match.nodes.get, returned), results, strict=True):
+    for pattern_node, new_value in zip(returned, results, strict=True):
+        old = match.nodes[pattern_node] if isinstance(pattern_node, Node) else None
         if isinstance(old, Node) and old in inside:
-            old.replace_all_uses_with(new_value, lambda user: user not in inside)
+            _use_instead(old, new_value, inside)
             now[old] = new_value
-    for node in sorted(match.operations(), reverse=True):
+    for node in sorted(inside, reverse=True):
         graph.erase_node(node)
     return Rewrite(match, tuple(copied), results)
 
 
-def _current(node: Node, now: dict[Node, Node]) -> Node:
+def _use_instead(old: Node, new: Argument, inside: set[Node]) -> None:
+    """Let all users of ``old`` that are not ``inside`` take ``new``, a node or a value."""
+    if isinstance(new, Node):
+        old.replace_all_uses_with(new, lambda user: user not in inside)
+        return
+
+    def replaced(node: Node) -> Argument:
+        return new if node is old else node
+
+    for user in list(old.users):
+        if user not in inside:
+            args, kwargs = map_arg(user.args, replaced), map_arg(user.kwargs, replaced)
+            user.args, user.kwargs = args, kwargs
+
+
+def _current(node: Node, now: dict[Node, Argument]) -> Argument:
     """What stands for ``node`` after the rewrites so far."""
     passed: list[Node] = []
-    while node in now:
-        passed.append(node)
-        node = now[node]
+    value: Argument = node
+    while isinstance(value, Node) and value in now:
+        passed.append(value)
+        value = now[value]
     for link in passed:
-        now[link] = node
-    return node
+        now[link] = value
+    return value
 
 
 def _place(match: Match, values: list[Argument]) -> Node | None:

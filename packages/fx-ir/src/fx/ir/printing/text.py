@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from fx.ir import _args
 from fx.ir._uses import count
+from fx.ir.printing.tensors import format_tensor
 from fx.ir.targets import qualified_name
 
 if TYPE_CHECKING:
@@ -34,7 +35,10 @@ def format_graph(graph: Graph) -> str:
 
 
 def format_node(
-    node: Node, placeholder_names: list[str] | None = None, maybe_return_typename: list[str] | None = None
+    node: Node,
+    placeholder_names: list[str] | None = None,
+    maybe_return_typename: list[str] | None = None,
+    include_tensor_metadata: bool = False,
 ) -> str | None:
     """One node; see :meth:`Node.format_node`."""
     if node.op == "placeholder" and placeholder_names:
@@ -43,15 +47,26 @@ def format_node(
         return None
     if node.op == "output" and node.type and maybe_return_typename:
         maybe_return_typename[0] = f" -> {format_type(node.type)}"
-    return _line(node, format_target(node.target))
+    return _line(node, format_target(node.target), _tensor_type(node) if include_tensor_metadata else "")
 
 
-def _line(node: Node, target: str) -> str:
+def _tensor_type(node: Node) -> str:
+    """What passes noted of the tensor that a call gives, in the place of its annotation; else nothing."""
+    if node.op in ("placeholder", "get_attr", "output"):
+        return ""
+    meta = node.meta
+    value = meta.get("val", meta.get("tensor_meta", meta.get("example_value")))
+    shown = format_tensor(value, stride=True, device=True)
+    return "" if shown is None else f'Tensor "{shown}"'
+
+
+def _line(node: Node, target: str, annotation: str = "") -> str:
     op = node._op
     if op == "output":
         args = node.args
         return f"return {args[0]!s}" if args else "return None"
-    annotation = "" if node.type is None else f"{format_type(node.type)} "
+    if not annotation and node.type is not None:
+        annotation = f"{format_type(node.type)} "
     head = f"%{node._name} : {annotation}[num_users={count(node)}] = {op}[target={target}]"
     if op == "placeholder":
         args = node.args

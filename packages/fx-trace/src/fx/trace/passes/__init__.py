@@ -1,5 +1,6 @@
 """Passes over graph modules: each one module here, one function or class, with a report of what it changed."""
 
+from fx.ir import ArgsKwargsPair as ArgsKwargsPair
 from fx.trace.passes.base import Pass as Pass
 from fx.trace.passes.base import PassError as PassError
 from fx.trace.passes.base import PassManager as PassManager
@@ -15,7 +16,6 @@ from fx.trace.passes.fusion import fuse_conv_bn as fuse_conv_bn
 from fx.trace.passes.minimiser import Minimised as Minimised
 from fx.trace.passes.minimiser import NothingFails as NothingFails
 from fx.trace.passes.minimiser import minimise as minimise
-from fx.trace.passes.normalize import ArgsKwargsPair as ArgsKwargsPair
 from fx.trace.passes.normalize import normalize_arguments as normalize_arguments
 from fx.trace.passes.normalize import normalized_arguments as normalized_arguments
 from fx.trace.passes.partitioner import CapabilityBasedPartitioner as CapabilityBasedPartitioner

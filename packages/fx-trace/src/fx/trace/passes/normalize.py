@@ -4,27 +4,17 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
 import torch
 
 from fx.codegen import GraphModule
-from fx.ir import Node
+from fx.ir import ArgsKwargsPair, Node, set_argument_normalizer
 from fx.trace.passes.base import PassResult
 
-__all__ = ["ArgsKwargsPair", "normalize_arguments", "normalized_arguments", "signatures_of"]
+__all__ = ["normalize_arguments", "normalized_arguments", "signatures_of"]
 
 _KINDS_BY_POSITION = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-
-
-class ArgsKwargsPair(NamedTuple):
-    """Positional and keyword arguments of a call.
-
-    Source: torch.fx ``ArgsKwargsPair``.
-    """
-
-    args: tuple[Any, ...]
-    kwargs: dict[str, Any]
 
 
 def normalized_arguments(
@@ -175,3 +165,6 @@ def _type_of(value: object) -> object:
     if isinstance(value, Node):
         return value.meta.get("type", object if value.op == "call_function" else torch.Tensor)
     return type(value)
+
+
+set_argument_normalizer(normalized_arguments)
