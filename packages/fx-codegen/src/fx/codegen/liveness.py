@@ -21,15 +21,11 @@ def last_uses(nodes: Sequence[Node]) -> dict[Node, list[Node]]:
     dying: dict[Node, list[Node]] = {}
     several: list[Node] = []
     for node in nodes:
-        users = (
-            node._users
-        )  # as ``users``, without the mapping around it: this is the hot path of code generation
-        if users is None:
+        last = node.last_user
+        if last is None:
             if node.op in _KEPT:
                 continue
             last = node
-        else:
-            last = max(users) if type(users) is dict else users  # type: ignore[assignment]  # the one user itself
         if last in dying:
             dying[last].append(node)
             several.append(last)

@@ -401,6 +401,12 @@ class Node:
         """The nodes that take this value, as the keys of a live read-only mapping."""
         return Users(self)
 
+    @property
+    def last_user(self) -> Node | None:
+        """The user that stands last, after which nobody needs this value; ``None`` without users.  O(users)."""
+        users = self._users
+        return users if users is None or type(users) is Node else max(users)
+
     def replace_all_uses_with(
         self,
         replace_with: Node,
