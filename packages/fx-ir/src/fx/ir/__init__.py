@@ -47,6 +47,7 @@ from fx.ir.targets import qualified_name as qualified_name
 from fx.ir.targets import register_namespace as register_namespace
 from fx.ir.targets import register_target as register_target
 from fx.ir.targets import register_target_namer as register_target_namer
+from fx.ir.targets import register_target_resolver as register_target_resolver
 from fx.ir.types import OPS as OPS
 from fx.ir.types import ArgsKwargsPair as ArgsKwargsPair
 from fx.ir.types import Argument as Argument

@@ -1,7 +1,8 @@
 """What calling a target does besides returning a value: the one place that decides purity.
 
 Dead code elimination, common subexpressions and every other pass ask here.  Upper layers declare what their
-operators do, by object (:func:`declare`), by method name, by class of module, or by a rule (:func:`add_rule`).
+operators do, by object (:func:`declare`, :func:`declare_call`), by method name, by class of module, or by a rule
+(:func:`add_rule`).
 What nobody declared is judged by Python's and PyTorch's conventions (a trailing ``_``, ``out=``, ``inplace=True``,
 in-place operators) and is otherwise taken as pure, as in torch.fx; a name without its callable is taken as impure.
 """
@@ -10,8 +11,8 @@ from __future__ import annotations
 
 import builtins
 import operator
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias, TypeVar
 
 from fx.ir._args import LEAF, PLAIN, kind_of, nodes_in
 from fx.ir.targets import OpaqueTarget, find_target
@@ -19,6 +20,7 @@ from fx.ir.targets import OpaqueTarget, find_target
 if TYPE_CHECKING:
     from fx.ir.graph import Graph
     from fx.ir.node import Node
+    from fx.ir.types import Argument
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 
@@ -43,7 +45,11 @@ IMPURE: Final = Effects(impure=True)
 RANDOM: Final = Effects(random=True)
 MUTATES_FIRST: Final = Effects(mutates=frozenset({0}))
 
+OfCall: TypeAlias = "Callable[[tuple[Argument, ...], Mapping[str, Argument]], Effects]"
+"""What one call does, from its arguments; values that are not known yet are nodes."""
+
 _FUNCTIONS: Final[dict[Callable[..., Any], Effects]] = {}
+_CALLS: Final[dict[Callable[..., Any], OfCall]] = {}
 _NAMES: Final[dict[str, Effects]] = {}
 _METHODS: Final[dict[str, Effects]] = {}
 _MODULES: Final[dict[type, Callable[[Any], Effects]]] = {}
@@ -56,6 +62,14 @@ def declare(target: Callable[..., Any] | str, effects: Effects) -> None:
         _NAMES[target] = effects
     else:
         _FUNCTIONS[target] = effects
+
+
+def declare_call(target: Callable[..., Any], effects: OfCall) -> None:
+    """Say what a call of ``target`` does where its arguments decide that, as ``training=`` does.
+
+    ``effects`` is asked with the positional and the keyword arguments; what it cannot know it must assume.
+    """
+    _CALLS[target] = effects
 
 
 def declare_method(name: str, effects: Effects) -> None:
@@ -95,6 +109,17 @@ def effects_of(target: Callable[..., Any]) -> Effects:
             return known
     name = getattr(target, "__name__", "")
     return MUTATES_FIRST if isinstance(name, str) and _is_in_place(name) else PURE
+
+
+def effects_of_call(
+    target: Callable[..., Any], args: tuple[Argument, ...], kwargs: Mapping[str, Argument]
+) -> Effects:
+    """What calling ``target`` with these arguments does."""
+    try:
+        of_call = _CALLS.get(target)
+    except TypeError:  # unhashable callables cannot be declared
+        of_call = None
+    return effects_of(target) if of_call is None else of_call(args, kwargs)
 
 
 def _effects_of_name(name: str) -> Effects:
@@ -143,7 +168,7 @@ def _is_in_place(name: str) -> bool:
 
 def _function_effects(node: Node) -> Effects:
     target: Any = node.target
-    return effects_of(target) or _argument_effects(node)
+    return effects_of_call(target, node.args, node.kwargs) or _argument_effects(node)
 
 
 def _method_effects(node: Node) -> Effects:

@@ -17,6 +17,7 @@ from fx.ir.errors import TargetError
 _ALIASES: Final[dict[Callable[..., Any], str]] = {}
 _BY_NAME: Final[dict[str, Callable[..., Any]]] = {}
 _NAMERS: Final[list[Callable[[Callable[..., Any]], str | None]]] = []
+_RESOLVERS: Final[list[Callable[[str], Callable[..., Any] | None]]] = []
 _NAMESPACES: Final[list[str]] = ["torch", "torch.nn.functional", "numpy"]
 
 
@@ -35,6 +36,14 @@ def register_target(name: str, target: Callable[..., Any]) -> None:
 def register_target_namer(namer: Callable[[Callable[..., Any]], str | None]) -> None:
     """Ask ``namer`` for the names of callables that no alias covers; it answers ``None`` for those it knows not."""
     _NAMERS.append(namer)
+
+
+def register_target_resolver(resolver: Callable[[str], Callable[..., Any] | None]) -> None:
+    """Ask ``resolver`` for callables that lie in no loaded module, by qualified name; it answers ``None`` for others.
+
+    It is asked while files are loaded, so it must import nothing and run nothing that the name chooses.
+    """
+    _RESOLVERS.append(resolver)
 
 
 def register_namespace(module: str) -> None:
@@ -115,6 +124,10 @@ def find_target(name: str) -> Callable[..., Any] | None:
             found = found.__func__
         if callable(found):
             return found  # type: ignore[no-any-return]  # callable() of Any stays Any
+    for resolver in _RESOLVERS:
+        resolved = resolver(name)
+        if resolved is not None:
+            return resolved
     return None
 
 

@@ -8,15 +8,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from fx.ir import Argument, Op, Target
-from fx.ir.effects import effects_of, effects_of_method
+from fx.ir.effects import effects_of_call, effects_of_method
 
 __all__ = ["mutates_arguments"]
 
 
-def mutates_arguments(kind: Op, target: Target, kwargs: Mapping[str, Argument]) -> bool:
+def mutates_arguments(
+    kind: Op, target: Target, args: tuple[Argument, ...], kwargs: Mapping[str, Argument]
+) -> bool:
     """Whether the call of a function or method changes an argument in place."""
     if kwargs.get("out") is not None or kwargs.get("inplace") is True:
         return True
     if isinstance(target, str):
         return kind == "call_method" and bool(effects_of_method(target).mutates)
-    return bool(effects_of(target).mutates)
+    return bool(effects_of_call(target, args, kwargs).mutates)

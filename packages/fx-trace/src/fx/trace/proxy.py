@@ -120,7 +120,7 @@ class TracerBase:
             MutationError: ``check_mutable_operations`` is set and the operation changes an argument.
         """
         if self.check_mutable_operations and kind in ("call_function", "call_method"):
-            self._refuse_mutation(kind, target, kwargs)
+            self._refuse_mutation(kind, target, args, kwargs)
         node = self.graph.create_node(kind, target, args, kwargs, name, type_expr)
         scope = self.scope
         self.node_name_to_scope[node.name] = (scope.module_path, scope.module_type)
@@ -144,8 +144,10 @@ class TracerBase:
             snapshot = self._stack_snapshot = dict(stack)
         return snapshot
 
-    def _refuse_mutation(self, kind: Op, target: Target, kwargs: Mapping[str, Argument]) -> None:
-        if mutates_arguments(kind, target, kwargs):
+    def _refuse_mutation(
+        self, kind: Op, target: Target, args: tuple[Argument, ...], kwargs: Mapping[str, Argument]
+    ) -> None:
+        if mutates_arguments(kind, target, args, kwargs):
             name = target if isinstance(target, str) else getattr(target, "__name__", repr(target))
             raise MutationError(
                 f"Tried to trace mutable operation {name}: it changes one of its arguments. Use the out-of-place form, "
