@@ -14,6 +14,8 @@ from typing import Any
 
 import msgspec
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import fx.ir
 from fx.ir import Graph, OpaqueTarget, TargetError, dumps, load, loads, register_argument_type, save
@@ -168,6 +170,13 @@ def test_a_target_whose_name_leads_elsewhere_is_refused() -> None:
         fx.ir.dumps(graph)
 
 
+def test_a_node_that_no_file_could_bring_back_is_refused() -> None:
+    graph = Graph()
+    graph.create_node("output", "output")
+    with pytest.raises(UnsavableError, match="output"):
+        dumps(graph)
+
+
 def spoiled(change: Any) -> bytes:
     graph = one([1])
     graph.output(graph.node_named("add"))
@@ -208,6 +217,8 @@ HOSTILE: list[tuple[str, Any]] = [
     ("list of 2", lambda d, n: n[1].update(args=[{"dict": [[{"dict": [[1, {"leaf": 3}]]}, 1]]}])),
     ("annotation", lambda d, n: n[1].update(type=[1])),
     ("string", lambda d, n: n[1].update(args=[{"name": 1}])),
+    ("output cannot have", lambda d, n: n[2].update(args=[])),
+    ("placeholder cannot have", lambda d, n: n[0].update(args=[1, 2])),
 ]  # fmt: skip
 
 
@@ -215,6 +226,60 @@ HOSTILE: list[tuple[str, Any]] = [
 def test_a_spoiled_file_is_refused_with_its_place(message: str, change: Any) -> None:
     with pytest.raises(FileFormatError, match=message):
         loads(spoiled(change))
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=9),
+    lambda inner: (
+        st.lists(inner, max_size=4)
+        | st.dictionaries(
+            st.sampled_from(
+                "node tuple dict slice named leaf graph name int float complex bytes range ellipsis generic text".split()
+            ),
+            inner,
+            max_size=2,
+        )
+    ),
+    max_leaves=9,
+)
+FIELDS = st.sampled_from(["name", "op", "target", "uid", "args", "kwargs", "type", "meta"])
+
+
+def rich() -> Graph:
+    graph = one([1, (2.5, {"a": slice(None, 3)}), b"x", 1j, range(3)])
+    graph.get_attr("part")
+    graph.nested["part"] = one("inner")
+    graph.output(graph.node_named("add"))
+    return graph
+
+
+@settings(deadline=None, max_examples=300)
+@given(st.data())
+def test_files_changed_at_random_load_as_sound_graphs_or_are_refused(data: st.DataObject) -> None:
+    content = json.loads(dumps(rich()))
+    nodes = [node for graph in content["graphs"] for node in graph["nodes"]]
+    for _ in range(data.draw(st.integers(1, 3))):
+        data.draw(st.sampled_from(nodes))[data.draw(FIELDS)] = data.draw(JSON)
+    loads_or_refuses(json.dumps(content).encode())
+
+
+@settings(deadline=None, max_examples=300)
+@given(st.lists(st.tuples(st.integers(0, 10**6), st.binary(max_size=3)), min_size=1, max_size=4))
+def test_files_with_bytes_changed_load_as_sound_graphs_or_are_refused(edits: list[tuple[int, bytes]]) -> None:
+    raw = bytearray(dumps(rich()))
+    for place, new in edits:
+        place %= len(raw)
+        raw[place : place + len(new)] = new
+    loads_or_refuses(bytes(raw))
+
+
+def loads_or_refuses(raw: bytes) -> None:
+    try:
+        loaded = loads(raw)
+    except FileFormatError:
+        return
+    loaded.lint()
+    assert not diff(loads(dumps(loaded)), loaded)
 
 
 def test_every_truncation_is_refused() -> None:

@@ -20,6 +20,7 @@ from fx.ir import _args
 from fx.ir._immutable import EMPTY
 from fx.ir.errors import GraphError
 from fx.ir.graph import Graph
+from fx.ir.lint.rules import has_good_count
 from fx.ir.node import Node, freeze_args
 from fx.ir.serialize.errors import FileFormatError, NewerFormatError
 from fx.ir.serialize.opaque import OpaqueLeaf, OpaqueType
@@ -109,7 +110,12 @@ class _Reader:
         target = self.target(record.target) if record.op == "call_function" else record.target
         annotation = None if record.type is None else self._type(record.type)
         meta = {key: self.value(item) for key, item in record.meta.items()} if record.meta else None
-        return graph._insert_named(record.op, target, args, kwargs, found, record.name, annotation, meta)
+        node = graph._insert_named(record.op, target, args, kwargs, found, record.name, annotation, meta)
+        if record.op != "call_function" and not has_good_count(node):
+            raise FileFormatError(
+                f"{record.op} cannot have {len(args)} positional and {len(kwargs)} keyword arguments"
+            )
+        return node
 
     def target(self, name: str) -> Callable[..., Any]:
         """The loaded callable of this name, or an opaque one."""

@@ -16,6 +16,7 @@ import msgspec
 
 from fx.ir import _args
 from fx.ir.graph import Graph
+from fx.ir.lint.rules import has_good_count
 from fx.ir.node import Node
 from fx.ir.serialize.errors import UnsavableError
 from fx.ir.serialize.opaque import OpaqueLeaf, OpaqueType
@@ -104,6 +105,8 @@ class _Writer:
 
     def _node(self, node: Node) -> NodeRecord:
         nodes = self._nodes
+        if node._op != "call_function" and not has_good_count(node):
+            raise UnsavableError(f"node {node}: {node._op} cannot have these arguments", node)
         try:
             args = [
                 {"node": nodes[arg]} if type(arg) is Node and arg in nodes else self.value(arg)
