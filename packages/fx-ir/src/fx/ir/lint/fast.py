@@ -26,6 +26,7 @@ def holds(graph: Graph) -> bool:
     """Do all invariants hold, except those about the index and the owning module?"""
     root = graph._root
     names = graph._names
+    named, is_identifier, empty = names.get, str.isidentifier, EMPTY
     before = root
     node = root._next
     label = node._label - 1
@@ -33,14 +34,13 @@ def holds(graph: Graph) -> bool:
     see = seen.add
     uses_made = uses_noted = placeholders = 0
     while node is not root:  # labels grow, so that a ring that leaves out the root is heard
-        name, args = node._name, node._args
+        name, args, here = node._name, node._args, node._label
         if (
             node._prev is not before
             or node.graph is not graph
-            or not label < node._label
-            or names.get(name) is not node
-            or name in RESERVED
-            or not name.isidentifier()
+            or here <= label
+            or named(name) is not node
+            or not is_identifier(name)
             or type(args) is not tuple
         ):
             return False
@@ -52,14 +52,15 @@ def holds(graph: Graph) -> bool:
         elif node._op == "placeholder":
             placeholders += 1
         made = 0
-        nested = node._kwargs is not EMPTY or node._pending is not None
+        nested = node._kwargs is not empty or node._pending is not None
         for arg in args:
-            if type(arg) is Node:
+            kind = type(arg)
+            if kind is Node:
                 users = arg._users
                 if arg not in seen or not (users is node or (type(users) is dict and node in users)):
                     return False
                 made += 1
-            elif type(arg) not in PLAIN:
+            elif kind not in PLAIN:
                 nested = True
         if nested:
             made = _nested_uses(node, seen)
@@ -72,13 +73,15 @@ def holds(graph: Graph) -> bool:
         if noted is not None:
             uses_noted += len(noted) if type(noted) is dict else 1
         see(node)
-        label, before, node = node._label, node, node._next
+        label, before, node = here, node, node._next
     if (
         root._prev is not before
         or uses_made != uses_noted
         or root._label != END
         or not (before is root or label < END)
     ):
+        return False
+    if any(names[name] is not None for name in names.keys() & RESERVED):
         return False
     return len(graph._placeholders) == placeholders and _tables_match(graph, seen)
 
