@@ -168,3 +168,31 @@ def test_verbose_names_the_line_of_the_user_once_per_group() -> None:
     text = graph.python_code("self", verbose=True).src
     assert text.count("# File: model.py:14 in forward, code: return relu(relu(x))") == 1
     assert 'relu_1: "f32[2, 3]" = torch.relu(relu)' in text
+
+
+@pytest.mark.parametrize("depth", [1, 39, 40, 41, 80, 99, 100, 150, 199, 200, 201, 250])
+def test_arguments_nest_as_deep_as_python_allows(depth: int) -> None:
+    def nested_of(value: Any) -> Any:
+        for level in range(depth):
+            value = (
+                [value] if level % 3 == 0 else (value, level) if level % 3 == 1 else {"k": slice(value, None)}
+            )
+        return value
+
+    def nested(x: Any) -> Any:
+        return x
+
+    graph = Graph()
+    x = graph.placeholder("x")
+    y = graph.call_function(nested, (nested_of(x),))
+    graph.call_function(nested, (nested_of("quiet"),))
+    graph.output((y, nested_of(x)))
+    graph.lint()
+    gm = GraphModule({}, graph)
+    result = gm(7)
+    value: Any = result[1]
+    again: Any = result[0]
+    for level in reversed(range(depth)):
+        value = value[0] if level % 3 < 2 else value["k"].start
+        again = again[0] if level % 3 < 2 else again["k"].start
+    assert value == again == 7

@@ -422,3 +422,19 @@ def test_a_replacement_takes_the_parameters_of_the_pattern_even_those_it_does_no
     assert len(replace_pattern(traced, pattern, replacement)) == 1
     x = torch.randn(5)
     assert torch.equal(traced(x, x), torch.relu(x))
+
+
+def test_an_error_in_traced_code_names_the_line_that_was_traced_and_so_do_comments() -> None:
+    def product(x: Tensor, y: Tensor) -> Tensor:
+        z = x + 1
+        return z @ y
+
+    traced = symbolic_trace(product)
+    first = product.__code__.co_firstlineno
+    with pytest.raises(RuntimeError) as raised:
+        traced(torch.ones(2, 3), torch.ones(2, 3))
+    (note,) = raised.value.__notes__
+    assert f'File "{__file__}", line {first + 2}, in product' in note and "return z @ y" in note
+    source = traced.graph.python_code("self", verbose=True).src
+    assert f"# File: {__file__}:{first + 1} in product, code: z = x + 1" in source
+    assert f"# File: {__file__}:{first + 2} in product, code: return z @ y" in source

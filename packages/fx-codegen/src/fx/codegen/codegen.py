@@ -19,6 +19,7 @@ from torch.utils import _pytree
 
 from fx.codegen.comments import location_comment
 from fx.codegen.emit import EMIT
+from fx.codegen.emit.nesting import SHORTEST, in_several_statements, nests_too_deep
 from fx.codegen.emit.writer import Writer
 from fx.codegen.liveness import last_uses
 from fx.codegen.names import assign_names
@@ -129,10 +130,21 @@ class CodeGen:
         for node in nodes:
             op = node.op
             if op == "output":
-                body.append(self._output(node, to) + "\n")
+                try:
+                    statement = self._output(node, to)
+                except RecursionError:
+                    statement = in_several_statements(self._output, node, to)
+                if len(statement) > SHORTEST and nests_too_deep(statement):
+                    statement = in_several_statements(self._output, node, to)
+                body.append(statement + "\n")
                 owners.append(node.name)
                 return body, owners, "" if node.type is None else f" -> {to.annotation(node.type)}"
-            statement = EMIT[op](node, to)
+            try:
+                statement = EMIT[op](node, to)
+            except RecursionError:
+                statement = in_several_statements(EMIT[op], node, to)
+            if len(statement) > SHORTEST and nests_too_deep(statement):
+                statement = in_several_statements(EMIT[op], node, to)
             last = dying.get(node)
             if last is not None:
                 released = names[last[0]] if len(last) == 1 else " = ".join([names[value] for value in last])

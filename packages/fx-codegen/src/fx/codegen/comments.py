@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import linecache
 import re
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
@@ -27,10 +28,21 @@ class Location(NamedTuple):
 
 
 def location(node: Node) -> Location | None:
-    """The innermost line of the user's program that made ``node``, from ``node.stack_trace``."""
+    """The line of the user's program that made ``node``: the innermost of ``node.stack_trace``, else ``meta["location"]``.
+
+    What a tracer leaves under ``location`` has ``filename``, ``line`` and ``function``.
+    """
     trace = node.stack_trace
-    if not isinstance(trace, str):
+    if isinstance(trace, str):
+        return _innermost(trace)
+    place = node.meta.get("location")
+    file, line = getattr(place, "filename", None), getattr(place, "line", None)
+    if not isinstance(file, str) or not isinstance(line, int):
         return None
+    return Location(file, line, str(getattr(place, "function", "")), linecache.getline(file, line).strip())
+
+
+def _innermost(trace: str) -> Location | None:
     lines = trace.strip().split("\n")
     for index in range(len(lines) - 1, -1, -1):
         match = _FRAME.match(lines[index])

@@ -45,6 +45,12 @@ class Globals:
         """Keep ``names`` free: text that others write refers to them."""
         self._taken.update(names)
 
+    def local(self, wish: str) -> str:
+        """A name for one more variable; no global is called so afterwards."""
+        name = self._free(wish, None)
+        self._taken.add(name)
+        return name
+
     def builtin(self, name: str) -> str:
         """The builtin called ``name``, under another name if a local hides it."""
         if name not in self._taken:

@@ -69,6 +69,11 @@ def writer_of(cls: type) -> Write:
     return found
 
 
+def is_container(value: object) -> bool:
+    """Is ``value`` written as brackets around what it holds?"""
+    return isinstance(value, tuple | list | dict | slice)
+
+
 def _object(value: object, to: Writer) -> str:
     return to.globals.reference(value, hint_for(value))
 
