@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import operator
+import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from fx.ir import Graph, save
+from fx.ir import Graph, OpaqueTarget, save
 from fx.ir.cli import main
 
 
@@ -120,3 +121,48 @@ def test_the_module_runs_as_a_program(files: tuple[str, str]) -> None:
     done = subprocess.run([sys.executable, "-m", "fx.ir.cli", "diff", *files], capture_output=True, text=True)
     assert done.returncode == 1
     assert "add" in done.stdout
+
+
+def program(*arguments: str, **environment: str) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-m", "fx.ir.cli", *arguments],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, **environment},
+    )
+
+
+def test_a_reader_that_has_seen_enough_ends_the_command_quietly(tmp_path: Path) -> None:
+    graph = Graph()
+    node = graph.placeholder("x")
+    for _ in range(5_000):
+        node = graph.call_function(operator.neg, (node,))
+    graph.output(node)
+    save(graph, tmp_path / "long.json")
+    running = program("show", str(tmp_path / "long.json"))
+    assert running.stdout is not None
+    assert running.stderr is not None
+    assert running.stdout.readline() == "graph():\n"
+    running.stdout.close()
+    assert running.wait() == 141
+    assert running.stderr.read() == ""
+    running.stderr.close()
+
+
+def test_what_a_stream_cannot_encode_is_escaped(files: tuple[str, str]) -> None:
+    out, err = program("stats", files[0], PYTHONIOENCODING="ascii").communicate()
+    assert (r"x \u2192 add" in out, err) == (True, "")
+
+
+@pytest.mark.parametrize("command", [["show"], ["show", "--table"], ["stats"], ["lint"], ["dot"]])
+def test_a_file_cannot_command_the_terminal(
+    command: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    graph = Graph()
+    x = graph.placeholder("x")
+    graph.call_function(OpaqueTarget("absent.\x1b]0;title\x07\u202e"), (x,))
+    save(graph, tmp_path / "hostile.json")
+    _, text = run(capsys, *command, str(tmp_path / "hostile.json"))
+    assert not set("\x1b\x07\u202e") & set(text)
+    assert command == ["lint"] or r"\x1b]0;title\x07\u202e" in text.replace("\\\\", "\\")

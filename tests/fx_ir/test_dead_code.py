@@ -160,3 +160,26 @@ def test_the_predicate_reaches_nested_graphs() -> None:
     assert graph.eliminate_dead_code(keep)
     assert [node.name for node in inner.nodes] == ["x", "dead", "output"]
     assert inner.node_named("dead") in asked
+
+
+def test_purity_looks_at_every_nested_graph_once() -> None:
+    """Two calls at each of many levels, which a walk of every path would double at each; and a ring."""
+    top = graph = Graph()
+    for _ in range(60):
+        inner = Graph()
+        graph.nested["inner"] = inner
+        fetched = graph.create_node("get_attr", "inner")
+        for _ in range(2):
+            graph.call_function(operator.pos, (fetched,))
+        graph.create_node("call_module", "inner")
+        graph.output(1)
+        graph = inner
+    graph.nested["inner"] = top
+    call = graph.create_node("call_module", "inner")
+    assert not call.is_impure()
+    with graph.inserting_after():
+        draw = graph.call_method("add_", (call, 1))
+    assert all(node.is_impure() for node in top.nodes if node.op == "call_function")
+    graph.erase_node(draw)
+    assert top.eliminate_dead_code()
+    assert [node.op for node in top.nodes] == ["output"]

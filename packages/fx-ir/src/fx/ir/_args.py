@@ -115,13 +115,19 @@ def kind_of(cls: type) -> int:
     return kind
 
 
-def freeze(value: Any, found: list[Node]) -> Any:
+MAX_NESTING: Final = 100
+"""How deep containers of arguments may nest in each other.  Python reads no source with 200 nested brackets, so no
+program could be written from a deeper argument; below the limit, no operation on a graph meets the recursion limit."""
+
+
+def freeze(value: Any, found: list[Node], depth: int = 0) -> Any:
     """An immutable equal of ``value``; the nodes in it are appended to ``found``, in order, once per use.
 
-    A tuple or immutable container that holds nothing to freeze is returned itself.
+    A tuple or immutable container that holds nothing to freeze is returned itself.  ``depth`` is the number of
+    containers around it.
 
     Raises:
-        ArgumentError: a node is the key of a dict.
+        ArgumentError: a node is the key of a dict, or containers nest deeper than :data:`MAX_NESTING`.
     """
     kind = kind_of(type(value))
     if kind == NODE:
@@ -130,12 +136,15 @@ def freeze(value: Any, found: list[Node]) -> Any:
     if kind == LEAF:
         return value
     if kind == DICT:
-        return freeze_dict(value, found)
+        return freeze_dict(value, found, depth)
+    if depth >= MAX_NESTING:
+        raise _too_deep()
+    depth += 1
     if kind == SLICE:
-        parts = [freeze(part, found) for part in (value.start, value.stop, value.step)]
+        parts = [freeze(part, found, depth) for part in (value.start, value.stop, value.step)]
         same = parts[0] is value.start and parts[1] is value.stop and parts[2] is value.step
         return value if same else slice(*parts)
-    items = [freeze(item, found) for item in value]
+    items = [freeze(item, found, depth) for item in value]
     if kind == LIST:
         same = type(value) is immutable_list and all(map(_is, items, value))
         return value if same else immutable_list(items)
@@ -144,12 +153,21 @@ def freeze(value: Any, found: list[Node]) -> Any:
     return value if type(value) is tuple and all(map(_is, items, value)) else tuple(items)
 
 
-def freeze_dict(value: dict[Any, Any], found: list[Node]) -> immutable_dict[Any, Any]:
+def freeze_dict(value: dict[Any, Any], found: list[Node], depth: int = 0) -> immutable_dict[Any, Any]:
     """:func:`freeze` for a dict."""
+    if depth >= MAX_NESTING:
+        raise _too_deep()
     for key in value:
         if KINDS.get(type(key)) == NODE:
             raise ArgumentError(f"node {key} is a key of a dict argument; only values may be nodes", key)
-    return immutable_dict([(key, freeze(item, found)) for key, item in value.items()])
+    depth += 1
+    return immutable_dict([(key, freeze(item, found, depth)) for key, item in value.items()])
+
+
+def _too_deep() -> ArgumentError:
+    return ArgumentError(
+        f"an argument nests containers more than {MAX_NESTING} deep (or holds itself); pass its parts as nodes"
+    )
 
 
 def _is(left: object, right: object) -> bool:
@@ -177,13 +195,24 @@ def map_aggregate(a: _A, fn: Callable[[Argument], Argument]) -> _A:
 
     Lists and dicts come back as :class:`immutable_list` and :class:`immutable_dict`, other subclasses of tuple than
     named tuples as tuple.
+
+    Raises:
+        ArgumentError: ``a`` nests deeper than Python's stack, as no argument of a node does.
     """
-    return cast("_A", _map(a, fn, fn))
+    return cast("_A", _mapped(a, fn, fn))
 
 
 def map_arg(a: _A, fn: Callable[[Node], Argument]) -> _A:
-    """Apply ``fn`` to every node of ``a``; leaves stay, containers keep their shape (see :func:`map_aggregate`)."""
-    return cast("_A", _map(a, fn, None))
+    """Apply ``fn`` to every node of ``a``; leaves stay, containers keep their shape; see :func:`map_aggregate`."""
+    return cast("_A", _mapped(a, fn, None))
+
+
+def _mapped(a: Any, on_node: Callable[[Node], Any], on_leaf: Callable[[Any], Any] | None) -> Any:
+    try:
+        return _map(a, on_node, on_leaf)
+    except RecursionError:
+        freeze(a, [])  # says so if ``a`` is to blame, and not the function
+        raise
 
 
 def _map(a: Any, on_node: Callable[[Node], Any], on_leaf: Callable[[Any], Any] | None) -> Any:

@@ -8,7 +8,7 @@
     fx-ir query FILE PATTERN       the nodes that match, such as 'torch.add(_, 1)'; exit status 1 if none does
 
 ``--json`` gives every answer as JSON.  Exit status 2: the command could not be done.  Colours are used on a terminal,
-unless ``NO_COLOR`` is set.
+unless ``NO_COLOR`` is set.  A reader that closes the pipe ends the command quietly, with status 141 as shells give.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import re
 import sys
 from collections.abc import Callable, Sequence
 from typing import Any, Final, TextIO
@@ -35,6 +36,14 @@ _CODES: Final = {"red": "31", "green": "32", "yellow": "33", "blue": "34", "cyan
 _OP_COLOURS: Final = {"placeholder": "green", "output": "red", "get_attr": "yellow"}
 
 
+_HIDDEN: Final = re.compile("[\\x00-\\x08\\x0b-\\x1f\\x7f-\\x9f\\u202a-\\u202e\\u2066-\\u2069]")
+
+
+def visible(text: str) -> str:
+    """``text`` with escapes for the characters by which a file could command the terminal."""
+    return _HIDDEN.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
+
+
 class Printer:
     """Writes lines, coloured if the stream is a terminal."""
 
@@ -43,17 +52,23 @@ class Printer:
         self._colours = stream.isatty() and "NO_COLOR" not in os.environ
 
     def line(self, text: str = "", colour: str | None = None) -> None:
-        self._stream.write(self.paint(text, colour) + "\n")
+        """Write one line (or some); what the stream cannot encode is written as an escape."""
+        self._write(f"{self.paint(text, colour)}\n")
+
+    def _write(self, text: str) -> None:
+        encoding = getattr(self._stream, "encoding", None) or "utf-8"
+        self._stream.write(text.encode(encoding, "backslashreplace").decode(encoding))
 
     def paint(self, text: str, colour: str | None) -> str:
+        """``text`` in a colour, if there are colours."""
         return f"\033[{_CODES[colour]}m{text}\033[0m" if self._colours and colour else text
 
     def node(self, node: Node, before: str = "", colour: str | None = None) -> None:
         """One line about a node."""
-        self.line(f"{before}{node.format_node()}", colour or _OP_COLOURS.get(node.op))
+        self.line(f"{before}{visible(str(node.format_node()))}", colour or _OP_COLOURS.get(node.op))
 
     def json(self, value: Any) -> None:
-        self._stream.write(json.dumps(value, indent=2) + "\n")
+        self._write(json.dumps(value, indent=2) + "\n")
 
 
 def node_data(node: Node) -> dict[str, Any]:
@@ -74,7 +89,7 @@ def show(options: argparse.Namespace, printer: Printer) -> int:
     if options.json:
         printer.json([node_data(node) for node in graph.nodes])
     elif options.table:
-        printer.line(table.format_table(graph))
+        printer.line(visible(table.format_table(graph)))
     else:
         printer.line("graph():", "dim")
         for node in graph.nodes:
@@ -91,7 +106,9 @@ def show_stats(options: argparse.Namespace, printer: Printer) -> int:
     for name, value in numbers.items():
         label = printer.paint(f"{name.replace('_', ' '):>14}", "cyan")
         if isinstance(value, dict):
-            printer.line(f"{label}  " + ", ".join(f"{key}: {number}" for key, number in value.items()))
+            printer.line(
+                f"{label}  " + visible(", ".join(f"{key}: {number}" for key, number in value.items()))
+            )
         elif isinstance(value, tuple | list):
             printer.line(f"{label}  " + " → ".join(_shortened([str(item) for item in value])))
         else:
@@ -113,7 +130,9 @@ def lint(options: argparse.Namespace, printer: Printer) -> int:
         printer.json(found)
     else:
         for breach in found:
-            printer.line(f"{breach['file']}: {printer.paint(breach['rule'], 'red')}: {breach['message']}")
+            printer.line(
+                f"{breach['file']}: {printer.paint(breach['rule'], 'red')}: {visible(breach['message'])}"
+            )
         if not found:
             printer.line("no findings", "green")
     return 1 if found else 0
@@ -162,7 +181,7 @@ def show_dot(options: argparse.Namespace, printer: Printer) -> int:
     if options.json:
         printer.json({"svg" if options.svg else "dot": picture})
     else:
-        printer.line(picture.rstrip("\n"))
+        printer.line(visible(picture.rstrip("\n")))
     return 0
 
 
@@ -209,8 +228,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
     try:
         status: int = options.run(options, Printer(sys.stdout))
+        sys.stdout.flush()
+    except BrokenPipeError:  # the reader, such as ``head``, has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 141
     except (GraphError, OSError) as error:
-        print(f"fx-ir: {error}", file=sys.stderr)
+        print(f"fx-ir: {visible(str(error))}", file=sys.stderr)
         return 2
     return status
 

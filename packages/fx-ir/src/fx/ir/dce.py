@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from fx.ir import effects
@@ -13,32 +13,58 @@ if TYPE_CHECKING:
 
 
 def eliminate_dead_code(graph: Graph, is_impure_node: Callable[[Node], bool] | None = None) -> bool:
-    """Erase every node that nobody takes and that has no effect; see :meth:`Graph.eliminate_dead_code`."""
+    """Erase every node that nobody takes and that has no effect; see :meth:`Graph.eliminate_dead_code`.
+
+    The same is done in the graphs of those submodules that the graph fetches with ``get_attr``, and in theirs, each
+    once, outer ones first; a submodule in which anything changed is recompiled, and so are those around it.
+    """
     is_impure: Callable[[Node], bool] = effects.is_impure if is_impure_node is None else is_impure_node
+    holders: dict[Graph, list[tuple[Graph, str]]] = {graph: []}
+    changed: dict[Graph, None] = {}
+    todo = [graph]
+    while todo:
+        outer = todo.pop()
+        if _erase_dead(outer, is_impure):
+            changed[outer] = None
+        for path, inner in _fetched_graphs(outer):
+            if inner not in holders:
+                holders[inner] = []
+                todo.append(inner)
+            holders[inner].append((outer, path))
+    spreading = list(changed)
+    while spreading:
+        for outer, path in holders[spreading.pop()]:
+            _recompile(outer.owning_module, path)
+            if outer not in changed:
+                changed[outer] = None
+                spreading.append(outer)
+    return graph in changed
+
+
+def _erase_dead(graph: Graph, is_impure: Callable[[Node], bool]) -> bool:
     erase = graph.erase_node
     changed = False
     for node in reversed(graph.nodes):
         if node._users is None and not is_impure(node):
             erase(node)
             changed = True
-    return _in_nested_graphs(graph, is_impure_node) or changed
-
-
-def _in_nested_graphs(graph: Graph, is_impure_node: Callable[[Node], bool] | None) -> bool:
-    """Do the same in the graphs of those submodules that the graph fetches with ``get_attr``."""
-    owner: Any = graph.owning_module
-    if owner is None and not graph.nested:
-        return False
-    changed = False
-    for path in {str(node.target): None for node in graph.find_nodes(op="get_attr")}:
-        nested = graph.nested_graph(path)
-        if nested is None or nested is graph or not nested.eliminate_dead_code(is_impure_node):
-            continue
-        changed = True
-        child = owner
-        for part in path.split("."):
-            child = getattr(child, part, None)
-        recompile = getattr(child, "recompile", None)
-        if recompile is not None:
-            recompile()
     return changed
+
+
+def _fetched_graphs(graph: Graph) -> Iterator[tuple[str, Graph]]:
+    """The graphs of the submodules that ``graph`` fetches, by path."""
+    if graph.owning_module is None and not graph.nested:
+        return
+    for path in {str(node.target): None for node in graph.find_nodes(op="get_attr")}:
+        inner = graph.nested_graph(path)
+        if inner is not None:
+            yield path, inner
+
+
+def _recompile(owner: Any, path: str) -> None:
+    child = owner
+    for part in path.split("."):
+        child = getattr(child, part, None)
+    recompile = getattr(child, "recompile", None)
+    if recompile is not None:
+        recompile()

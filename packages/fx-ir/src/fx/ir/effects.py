@@ -147,7 +147,7 @@ def effects_of_module(module: object) -> Effects:
 
 def effects_of_node(node: Node) -> Effects:
     """What ``node`` does besides giving its value, its arguments considered."""
-    return _BY_OP[node.op](node)
+    return _BY_OP[node.op](node) or (IMPURE if _runs_impure_graph(node) else PURE)
 
 
 def is_impure(node: Node, impure_random: bool = True) -> bool:
@@ -178,10 +178,9 @@ def _method_effects(node: Node) -> Effects:
 def _module_effects(node: Node) -> Effects:
     graph = node.graph
     path = str(node.target)
-    nested = graph.nested_graph(path)
     owner = graph.owning_module
-    if nested is not None:
-        effects = IMPURE if _graph_is_impure(nested) else PURE
+    if graph.nested_graph(path) is not None:
+        effects = PURE  # unless a node of that graph has effects
     elif owner is None:
         return IMPURE  # what is called cannot be seen
     else:
@@ -205,22 +204,49 @@ _BY_OP: Final[dict[str, Callable[[Node], Effects]]] = {
 
 
 def _argument_effects(node: Node) -> Effects:
-    """What the arguments make the call do: write to ``out=``, work in place, run a nested graph with effects."""
+    """What the arguments make the call do: write to ``out=``, or work in place."""
     kwargs = node.kwargs
     if kwargs:
         if kwargs.get("out") is not None:
             return Effects(mutates=frozenset({"out"}))
         if kwargs.get("inplace") is True:
             return MUTATES_FIRST
-    for value in (*node.args, *kwargs.values()):
-        if type(value) not in PLAIN and kind_of(type(value)) == LEAF and _graph_is_impure(_held_graph(value)):
-            return IMPURE
+    return PURE
+
+
+def _graphs_run_by(node: Node) -> list[Graph]:
+    """The graphs that ``node`` may run: that of the module it calls, and those among its arguments."""
+    if node.op not in ("call_function", "call_method", "call_module"):
+        return []
+    found: list[Graph | None] = []
+    for value in (*node.args, *node.kwargs.values()):
+        if type(value) not in PLAIN and kind_of(type(value)) == LEAF:
+            found.append(_held_graph(value))
     graph = node.graph
     if graph.owning_module is not None or graph.nested:
-        for value in nodes_in((node.args, kwargs)):
-            if value.op == "get_attr" and _graph_is_impure(graph.nested_graph(str(value.target))):
-                return IMPURE
-    return PURE
+        for value in nodes_in((node.args, node.kwargs)):
+            if value.op == "get_attr":
+                found.append(graph.nested_graph(str(value.target)))
+        if node.op == "call_module":
+            found.append(graph.nested_graph(str(node.target)))
+    return [run for run in found if run is not None]
+
+
+def _runs_impure_graph(node: Node) -> bool:
+    """Has any node effects of the graphs that ``node`` runs, and of those that they run, each looked at once?"""
+    todo = _graphs_run_by(node)
+    seen: set[int] = set()
+    while todo:
+        graph = todo.pop()
+        if id(graph) in seen:
+            continue
+        seen.add(id(graph))
+        for inner in graph.nodes:
+            effects = _BY_OP[inner.op](inner)
+            if effects.impure or effects.mutates or effects.random:
+                return True
+            todo.extend(_graphs_run_by(inner))
+    return False
 
 
 def _held_graph(value: Any) -> Graph | None:
@@ -234,13 +260,6 @@ def _attribute(owner: object, path: str) -> object | None:
     for part in path.split("."):
         found = getattr(found, part, None)
     return found
-
-
-def _graph_is_impure(graph: Graph | None) -> bool:
-    """Has ``graph`` effects?  The graphs nested in it answer through its own nodes."""
-    if graph is None:
-        return False
-    return any(is_impure(node) for node in graph.nodes if node.op not in ("placeholder", "output"))
 
 
 _IN_PLACE_OPERATORS: Final = (

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from fx.ir import _args
+from fx.ir.errors import ArgumentError
 from fx.ir.graph import Graph
 from fx.ir.lint.rules import has_good_count
 from fx.ir.node import Node
@@ -196,8 +197,10 @@ class _Writer:
             if not isinstance(key, str):
                 continue
             try:
+                if type(value) not in _args.PLAIN:
+                    _args.freeze(value, [])  # refuses rings and what nests deeper than a reader may follow
                 kept[key] = self.value(value)
-            except UnsavableError:
+            except (UnsavableError, ArgumentError):
                 continue
         return kept
 
