@@ -60,7 +60,8 @@ class Writer:
     def _keywords(self, kwargs: Mapping[str, Any], parts: list[str]) -> None:
         odd: list[str] = []
         for key, arg in kwargs.items():
-            text = self.value(arg)
+            cls = type(arg)
+            text = self.names[arg] if cls is Node else (LITERALS.get(cls) or writer_of(cls))(arg, self)
             if odd or not is_plain(key):
                 odd.append(f"{self.value(key)}: {text}")
             else:
@@ -83,6 +84,8 @@ class Writer:
 
     def annotated(self, node: Node) -> str:
         """The left side of the assignment that makes the value of ``node``."""
+        if node.type is None and self.describe_with is None:
+            return self.names[node]
         if self.describe_with is not None:
             text = value_annotation(node, self.describe_with)
             if text is not None:
