@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from operator import attrgetter
 from types import CellType, FunctionType
 from typing import Final
 
@@ -14,6 +15,10 @@ from dynamo.guards._unbound import UNBOUND
 
 _VARARGS: Final = 0x04
 _VARKEYWORDS: Final = 0x08
+
+# By name: mypy drops an attribute called `__builtins__` from what it caches, so that whether a plain
+# access is an error depends on whether the check is the first.
+_builtins_of: Final = attrgetter("__builtins__")
 
 
 @dataclass(frozen=True, slots=True, weakref_slot=True)
@@ -50,14 +55,13 @@ class GuardScope:
         code = function.__code__
         count = code.co_argcount + code.co_kwonlyargcount
         count += bool(code.co_flags & _VARARGS) + bool(code.co_flags & _VARKEYWORDS)
-        builtins = function.__builtins__  # type: ignore[attr-defined]  # typeshed lacks it; new in CPython 3.10
         return cls(
             code.co_varnames[:count],
             code.co_freevars,
             args,
             function.__closure__,
             function.__globals__,
-            builtins,
+            _builtins_of(function),
         )
 
     def arg_index(self, name: str) -> int:
