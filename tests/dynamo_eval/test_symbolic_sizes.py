@@ -15,6 +15,7 @@ from torch import nn
 
 import dynamo.eval as dynamo
 from dynamo.eval.backends.testing import CompileCounter
+from tests.oracle.eager import assert_like_eager
 
 
 @pytest.fixture(autouse=True)
@@ -105,6 +106,29 @@ def test_an_integer_attribute_that_counts_calls_is_an_input() -> None:
         alike(captured(x), plain.step(x))
         assert ours.calls == plain.calls
     assert counter.frame_count <= 3
+
+
+class Box:
+    def __init__(self, value: int) -> None:
+        self.value = value
+
+
+def test_inputs_whose_sources_are_written_alike_are_told_apart() -> None:
+    def alike_in_name(x: torch.Tensor, box: Box, box_value: int) -> tuple[torch.Tensor, int, int]:
+        return x * box.value + box_value, box.value + box_value, box.value
+
+    calls = [(torch.ones(3), Box(3 * number), 100 * number) for number in range(2, 8)]
+    assert_like_eager(dynamo.optimize("eager", dynamic=True), alike_in_name, calls)
+
+
+def test_an_integer_attribute_read_twice_is_one_input() -> None:
+    def twice(x: torch.Tensor, box: Box) -> tuple[torch.Tensor, bool]:
+        first = box.value
+        second = box.value
+        return x + first * second, first is second
+
+    calls = [(torch.ones(3), Box(3 * number)) for number in range(1000, 1008)]
+    assert_like_eager(dynamo.optimize("eager"), twice, calls)
 
 
 def test_equal_sizes_stay_equal_or_are_captured_again() -> None:

@@ -6,6 +6,7 @@ variables that stand for Python values; those hold its nodes.
 """
 
 import functools
+import itertools
 import operator
 import re
 from collections.abc import Callable, Mapping
@@ -105,6 +106,8 @@ class OutputGraph(TracerBase):
         if symbols is not None:
             symbols.attach(self.fake_mode)
         self.symbol_sources: list[Source] = []
+        self.input_names: set[str] = set()
+        self.integers: dict[str, tuple[Node, torch.SymInt]] = {}
         self.size_nodes: dict[tuple[Node, int], Node] = {}
         self.wrapped: dict[int, tuple[object, Any]] = {}
         self.tensors: dict[int, Any] = {}
@@ -186,9 +189,13 @@ class OutputGraph(TracerBase):
             return None
         if self.symbols is None:
             raise NeedsSymbols(source.name())
-        self.guard(source, "TYPE_MATCH")
-        symbol = self.symbols.integer(value)
-        return self._placeholder(name, source, value, symbol, -1), symbol
+        known = self.integers.get(source.name())
+        if known is None:
+            self.guard(source, "TYPE_MATCH")
+            symbol = self.symbols.integer(value)
+            known = self._placeholder(name, source, value, symbol, -1), symbol
+            self.integers[source.name()] = known
+        return known
 
     def _placeholder(
         self, name: str, source: Source, value: torch.Tensor | int, fake: Any, version: int
@@ -198,12 +205,19 @@ class OutputGraph(TracerBase):
         else:
             place = self.graph.inserting_before(next(iter(self.graph.nodes), None))
         with place:
-            node = self.graph.placeholder(name)
+            node = self.graph.placeholder(self._free_name(name))
         node.meta["example_value"] = fake
         self.inputs.append(GraphInput(source, node, value, fake, version))
         if self.symbols is not None:
             self.symbol_sources.append(source)
         return node
+
+    def _free_name(self, name: str) -> str:
+        """`name`, or the first of ``name_1``, ``name_2``, … that is free: ``a.b`` and ``a_b`` give one name."""
+        candidates = itertools.chain([name], (f"{name}_{number}" for number in itertools.count(1)))
+        free = next(each for each in candidates if each not in self.input_names)
+        self.input_names.add(free)
+        return free
 
     def size_node(self, tensor: Node, dim: int, size: torch.SymInt) -> Node:
         """The node that reads a size, one for each dimension."""

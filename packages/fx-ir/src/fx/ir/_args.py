@@ -116,8 +116,8 @@ def kind_of(cls: type) -> int:
 
 
 MAX_NESTING: Final = 100
-"""How deep containers of arguments may nest in each other.  Python reads no source with 200 nested brackets, so no
-program could be written from a deeper argument; below the limit, no operation on a graph meets the recursion limit."""
+"""How deep containers of arguments may nest in each other.  Python reads no source with 200 nested brackets; below
+this limit, no operation on a graph meets the recursion limit."""
 
 
 def freeze(value: Any, found: list[Node], depth: int = 0) -> Any:
