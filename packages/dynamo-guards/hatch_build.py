@@ -2,12 +2,14 @@
 
 The wheel takes the library as an artifact; an editable install finds it through the ``.pth`` entry
 for ``src``.  The file name carries the interpreter's ABI tag, so libraries for several Python
-versions lie side by side.  ``build_ext`` leaves a library alone that is newer than its sources.
+versions lie side by side; so do the object files, in ``build/`` under that tag, for two interpreters
+may build in one tree at once.  ``build_ext`` leaves a library alone that is newer than its sources.
 Both packages that hold C carry this same file; the module's name comes from pyproject.toml.
 """
 
 from __future__ import annotations
 
+import sysconfig
 from pathlib import Path
 from typing import Any, Final
 
@@ -57,7 +59,7 @@ class ExtensionHook(BuildHookInterface[BuilderConfig]):
         )
         build = Distribution({"ext_modules": [extension]}).get_command_obj("build_ext")
         build.build_lib = str(Path(self.root, "src"))
-        build.build_temp = str(Path(self.root, "build"))
+        build.build_temp = str(Path(self.root, "build", sysconfig.get_config_var("SOABI")))
         build.ensure_finalized()
         build.run()
         return Path(build.get_ext_fullpath(self._module))
