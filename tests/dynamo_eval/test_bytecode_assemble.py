@@ -173,6 +173,22 @@ def test_cells_and_free_variables_may_change() -> None:
     assert (function(), own, b) == (1, "free", 2)
 
 
+def test_a_cell_that_becomes_free_is_not_mixed_up_with_the_local_that_had_its_place() -> None:
+    def source(a: int) -> Callable[[], int]:
+        def inner() -> int:
+            return a
+
+        return inner
+
+    def edit(instructions: list[Instruction], options: CodeOptions) -> None:
+        options["co_freevars"] = ("a",)
+        options["co_cellvars"] = ()
+
+    changed = transform_code_object(source.__code__, edit)
+    inner = types.FunctionType(changed, {}, closure=(types.CellType("free"),))(1)
+    assert inner() == "free"
+
+
 def test_a_generator_keeps_its_protocol_after_an_edit() -> None:
     def generate(n: int) -> Generator[int, str, list[str]]:
         got: list[str] = []

@@ -138,9 +138,6 @@ def capture_frame(
             except RestartCapture as restart:
                 stop_at, reason = restart.step, restart.reason
                 continue
-            except NeedsSymbols:
-                stop_at, reason, with_symbols = None, None, True
-                continue
             if (
                 output.raises_unlike_python()
                 and not output.runs_twice_alike()
@@ -170,6 +167,8 @@ def capture_frame(
                 continue
             except Unrebuildable as error:
                 raise SkipFrame(f"{error} ({stop.reason or 'at the return'})") from error
+        except NeedsSymbols:
+            stop_at, reason, with_symbols = None, None, True
         finally:
             _forget_values(tx)
 
@@ -282,7 +281,7 @@ class _Writer:
         """
         if self.stop.reason is None:
             self._return()
-        elif self._is_branch() or splits_at(self.tx.instructions, self.stop.index):
+        elif self._is_branch() or splits_at(self.tx.instructions, self.stop.index, self.code):
             self._break_with_resume()
         else:
             self._break_in_place()
@@ -301,7 +300,7 @@ class _Writer:
 
     def _is_branch(self) -> bool:
         index = self._branch_index()
-        return index is not None and splits_at(self.tx.instructions, index)
+        return index is not None and splits_at(self.tx.instructions, index, self.code)
 
     def _branch_index(self) -> int | None:
         """Index of the conditional jump that the break is about: this instruction, or the next after TO_BOOL."""

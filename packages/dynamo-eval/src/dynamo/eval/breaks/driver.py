@@ -16,7 +16,14 @@ from dynamo.eval.breaks.regions import Blocks
 from dynamo.eval.breaks.resume import ResumePoint, load_rest, resume_function
 from dynamo.eval.breaks.segments import Segment
 from dynamo.eval.breaks.split import operand_count, pushes
-from dynamo.eval.bytecode import BytecodeError, Instruction, bound_before, copy_instructions, create
+from dynamo.eval.bytecode import (
+    BytecodeError,
+    Instruction,
+    bound_before,
+    copy_instructions,
+    create,
+    reads_unbound_cell,
+)
 
 __all__ = ["Driver"]
 
@@ -84,7 +91,7 @@ class Driver:
         self.names: list[str] = []
         self._calls: dict[int, list[Instruction]] = {}
         self._plain: set[Instruction] = set()
-        if _READERS & {*code.co_names}:
+        if _READERS & {*code.co_names} or reads_unbound_cell(instructions, code):
             return
         self.blocks = Blocks(instructions)
         ahead = create.jump(self.entry)

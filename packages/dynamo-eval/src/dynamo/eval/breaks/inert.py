@@ -11,6 +11,7 @@ from typing import Final
 
 import torch
 
+from dynamo.eval.errors import GraphBreak
 from dynamo.eval.variables.base import LazyVariable, VariableTracker, is_constant
 from dynamo.eval.variables.classes import ClassVariable
 from dynamo.eval.variables.constant import ConstantMethodVariable
@@ -52,4 +53,8 @@ def _is_inert(var: VariableTracker, is_foreign: Callable[[CodeType], bool]) -> b
         return is_foreign(var.value.__code__)
     if isinstance(var, SequenceVariable):
         return all(_is_inert(item, is_foreign) for item in var.items)
-    return is_constant(var) and var.python_type() in _PLAIN
+    try:
+        kind = var.python_type()
+    except GraphBreak:
+        return False
+    return kind in _PLAIN and is_constant(var)

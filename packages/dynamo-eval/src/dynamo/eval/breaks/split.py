@@ -7,9 +7,10 @@ frame.
 """
 
 from collections.abc import Sequence
+from types import CodeType
 from typing import Final
 
-from dynamo.eval.bytecode import Instruction
+from dynamo.eval.bytecode import Instruction, reads_unbound_cell
 from dynamo.eval.bytecode.blocks import successors
 
 #: instruction → values taken, values given; None: computed from its operand
@@ -50,12 +51,17 @@ def pushes(inst: Instruction) -> int:
     return fixed[1] if fixed is not None else 1
 
 
-def splits_at(instructions: Sequence[Instruction], index: int) -> bool:
-    """Whether the rest after this instruction may be a resume function: no block, no loop around it."""
+def splits_at(instructions: Sequence[Instruction], index: int, code: CodeType) -> bool:
+    """Whether the rest after this instruction may be a resume function: no block, no loop around it, and no cell that
+    may be read unbound, which as a free variable of the rest would raise another error.
+
+    Args:
+        instructions: those of `code`.
+    """
     inst = instructions[index]
     if operand_count(inst) is None or inst.handler is not None:
         return False
-    return not _in_loop(instructions, index)
+    return not _in_loop(instructions, index) and not reads_unbound_cell(instructions, code)
 
 
 def _in_loop(instructions: Sequence[Instruction], index: int) -> bool:

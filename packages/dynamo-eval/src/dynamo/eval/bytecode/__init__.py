@@ -60,6 +60,7 @@ the first unit that made the instruction (an EXTENDED_ARG, PRECALL or KW_NAMES b
 from .assemble import assemble as assemble
 from .binding import bound_before as bound_before
 from .binding import check_unbound_reads as check_unbound_reads
+from .binding import reads_unbound_cell as reads_unbound_cell
 from .blocks import remove_unreachable as remove_unreachable
 from .create import create_instruction as create_instruction
 from .decode import decode as decode

@@ -10,13 +10,19 @@ Source: CPython 3.12, Python/flowgraph.c (add_checks_for_loads_of_uninitialized_
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import dis
+import inspect
+from collections.abc import Iterable, Iterator, Sequence
+from types import CodeType
+from typing import Final
 
 from .blocks import successors
 from .instruction import Instruction
 from .versions.select import FACTS
 
-__all__ = ["bound_before", "check_unbound_reads"]
+__all__ = ["bound_before", "check_unbound_reads", "reads_unbound_cell"]
+
+_CELL_READS: Final = frozenset({"LOAD_DEREF", "LOAD_CLASSDEREF", "LOAD_FROM_DICT_OR_DEREF"})
 
 
 def bound_before(
@@ -32,6 +38,55 @@ def bound_before(
     for name in arguments:
         entry |= bits.setdefault(name, 1 << len(bits))
     sets, clears = _effects(instructions, bits)
+    names = {bit: name for name, bit in bits.items()}
+    return [
+        None if value is None else frozenset(name for bit, name in names.items() if value & bit)
+        for value in _flow(instructions, entry, sets, clears)
+    ]
+
+
+def reads_unbound_cell(instructions: Sequence[Instruction], code: CodeType) -> bool:
+    """Whether code may read or delete a cell of its own that is unbound then.
+
+    Python raises ``UnboundLocalError`` there, and ``NameError`` once the cell is a free variable.
+
+    Args:
+        instructions: those of `code`.
+    """
+    bits = {name: 1 << place for place, name in enumerate(code.co_cellvars)}
+    if not bits:
+        return False
+    count = code.co_argcount + code.co_kwonlyargcount
+    count += bool(code.co_flags & inspect.CO_VARARGS) + bool(code.co_flags & inspect.CO_VARKEYWORDS)
+    entry = sum(bits.get(name, 0) for name in code.co_varnames[:count])
+    sets, clears, reads = [], [], []
+    for inst in instructions:
+        bit = bits.get(inst.argval, 0) if isinstance(inst.argval, str) else 0
+        read = inst.opname in _CELL_READS
+        reads.append(bit if read or inst.opname == "DELETE_DEREF" else 0)
+        sets.append(bit if read or inst.opname == "STORE_DEREF" else 0)
+        clears.append(bit if inst.opname == "DELETE_DEREF" else 0)
+    removed = sum(bits[name] for name in _deleted_by_inner(code) if name in bits)
+    return any(
+        bound is not None and read & ~(bound & ~removed)
+        for read, bound in zip(reads, _flow(instructions, entry, sets, clears), strict=True)
+    )
+
+
+def _deleted_by_inner(code: CodeType) -> Iterator[str]:
+    """Free variables that functions made by `code` may delete."""
+    for inner in code.co_consts:
+        if isinstance(inner, CodeType) and inner.co_freevars:
+            for inst in dis.get_instructions(inner):
+                if inst.opname == "DELETE_DEREF":
+                    yield inst.argval
+            yield from _deleted_by_inner(inner)
+
+
+def _flow(
+    instructions: Sequence[Instruction], entry: int, sets: Sequence[int], clears: Sequence[int]
+) -> list[int | None]:
+    """The bits set before each instruction on every way to it; None where control never comes."""
     nexts = successors(instructions)
     bound: list[int | None] = [None] * len(instructions)
     waiting = [(0, entry)] if instructions else []
@@ -48,11 +103,7 @@ def bound_before(
             # An instruction that raises may or may not have unbound its variable, but has bound none.
             raising = guarded and place == len(nexts[index]) - 1
             waiting.append((following, merged & ~clears[index] if raising else after))
-    names = {bit: name for name, bit in bits.items()}
-    return [
-        None if value is None else frozenset(name for bit, name in names.items() if value & bit)
-        for value in bound
-    ]
+    return bound
 
 
 def _effects(instructions: Sequence[Instruction], bits: dict[str, int]) -> tuple[list[int], list[int]]:

@@ -47,6 +47,7 @@ class NameTables:
 
     __slots__ = (
         "_cell_index",
+        "_cells",
         "_const_ids",
         "_const_keys",
         "_local_index",
@@ -83,10 +84,17 @@ class NameTables:
         first += len(own_cells)
         self._cell_index.update((name, first + index) for index, name in enumerate(self.freevars))
         self._plus = (*self.varnames, *own_cells, *self.freevars)
+        # A local that is no cell may have the name of a free variable: its slot is none of the cell's.
+        shared = frozenset(self.cellvars)
+        self._cells = (
+            *(name if name in shared else None for name in self.varnames),
+            *own_cells,
+            *self.freevars,
+        )
 
     def by_kind(self) -> tuple[Sequence[object] | None, ...]:
         """The table of each `Kind` of operand that has one: constants, names, locals, cells."""
-        return None, self.consts, self.names, self._plus, self._plus
+        return None, self.consts, self.names, self._plus, self._cells
 
     def const(self, value: object, hint: int | None) -> int:
         """Index of a constant; `hint` is taken when that very object stands there."""
@@ -136,7 +144,7 @@ class NameTables:
         Raises:
             AssembleError: no such variable.
         """
-        if hint is not None and 0 <= hint < len(self._plus) and self._plus[hint] == value:
+        if hint is not None and 0 <= hint < len(self._cells) and self._cells[hint] == value:
             return hint
         if isinstance(value, str):
             index = self._cell_index.get(value)

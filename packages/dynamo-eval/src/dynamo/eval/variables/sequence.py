@@ -79,6 +79,8 @@ class SequenceVariable(VariableTracker):
     def _index(self, tx: Translator, args: list[VariableTracker]) -> VariableTracker:
         if len(args) > 1:
             bounds = slice(*map(index_of, args[1:]))
+            if not all(isinstance(bound, int | None) for bound in (bounds.start, bounds.stop)):
+                raise GraphBreak("a slice as a bound of index()")
             wanted = set(range(len(self.items))[bounds])
         else:
             wanted = set(range(len(self.items)))
@@ -420,6 +422,7 @@ def index_of(key: VariableTracker) -> Any:
 
     Raises:
         GraphBreak: a tensor, or any object with ``__index__``.
+        PythonRaise: a slice whose bounds are no integers, or whose step is 0.
     """
     key = realize(key)
     if isinstance(key, ConstantVariable | SliceVariable):
@@ -427,6 +430,11 @@ def index_of(key: VariableTracker) -> Any:
             value = key.as_python_constant()
         except Exception as error:
             raise GraphBreak("an index not known at capture") from error
+        if isinstance(value, slice):
+            try:
+                value.indices(0)
+            except (TypeError, ValueError) as error:
+                raise raised_by_python(error) from error
         if isinstance(value, int | slice):
             return value
     raise GraphBreak(f"indexing a sequence by {key.describe()}")

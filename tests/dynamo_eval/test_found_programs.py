@@ -1,0 +1,133 @@
+# mypy: disable-error-code="no-untyped-def, no-untyped-call, no-any-return, operator, attr-defined, misc, index, call-arg, var-annotated"
+"""Programs that random programs (``python -m tests.fuzz``) came down to where capture once differed from Python.
+
+The programs are untyped as much user code is, so mypy's rules on definitions are off in this file.
+PYTEST_DONT_REWRITE: an `assert` here is a statement that may be captured.
+"""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+import torch
+
+import dynamo.eval as dynamo
+from tests.oracle.eager import assert_like_eager
+
+X = torch.tensor([1.0, 2.0, 3.0])
+
+
+@pytest.fixture(autouse=True)
+def fresh() -> Iterator[None]:
+    dynamo.reset()
+    yield
+    dynamo.reset()
+
+
+def cell_arguments_after_a_handler(x, n, items):
+    try:
+
+        def inner(_):
+            items()
+            return x
+
+        inner(n)
+    except Exception as error:
+        assert str(error)
+    return x(2)
+
+
+def cell_arguments_read_after_two_breaks(x, n, items):
+    def inner():
+        return x * n, items
+
+    try:
+        x[items]
+    except Exception:
+        pass
+    y, seen = inner()
+    seen.append(float(y.sum()))
+    return [x, n, items, inner()]
+
+
+def slice_by_no_integer(x, n, items):
+    return items[x.dim : n]
+
+
+def slice_by_a_string(x, n, items):
+    kept = [1, 2, 3]
+    try:
+        kept["a":n]
+    except TypeError as error:
+        items.append(str(error))
+    return kept[:n], items
+
+
+def slice_of_step_zero(x, n, items):
+    kept = (1, 2, 3)
+    try:
+        return kept[:: n - n]
+    except ValueError as error:
+        return str(error)
+
+
+def assign_to_a_slice_of_step_zero(x, n, items):
+    try:
+        items[:: n - n] = [n]
+    except ValueError as error:
+        return str(error)
+
+
+def cell_that_no_turn_of_a_loop_bound(x, n, items):
+    items.append(x)
+    print(len(items))
+    for last in []:
+        items.append(last)
+    try:
+
+        def inner():
+            return last
+
+        print(n)
+        items.append(last)
+    except NameError as error:
+        items.append((type(error), str(error)))
+    try:
+        return inner()
+    except NameError as error:
+        return type(error), str(error)
+
+
+def cell_deleted_by_an_inner_function(x, n, items):
+    kept = x * n
+
+    def forget():
+        nonlocal kept
+        del kept
+
+    print(n)
+    y = kept + 1
+    print(n)
+    forget()
+    try:
+        return kept
+    except NameError as error:
+        return y, type(error), str(error)
+
+
+PROGRAMS = (
+    cell_that_no_turn_of_a_loop_bound,
+    cell_deleted_by_an_inner_function,
+    cell_arguments_after_a_handler,
+    cell_arguments_read_after_two_breaks,
+    slice_by_no_integer,
+    slice_by_a_string,
+    slice_of_step_zero,
+    assign_to_a_slice_of_step_zero,
+)
+
+
+@pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.__name__)
+def test_as_python_runs_it(program: Callable[..., Any]) -> None:
+    calls = [(X.clone(), n, [1, 2]) for n in (2, 2, 1)]
+    assert_like_eager(dynamo.optimize("eager"), program, calls)
