@@ -176,6 +176,54 @@ def test_batch_norms_are_folded_into_convolutions() -> None:
     assert not passes.fuse_conv_bn(ft.symbolic_trace(ConvNet().train())).modified
 
 
+class Layers(nn.Module):
+    """A convolution and a norm, used by ``how``."""
+
+    def __init__(self, how: str) -> None:
+        super().__init__()
+        self.how = how
+        norm = nn.BatchNorm2d(3)
+        nn.init.ones_(norm.get_buffer("running_mean"))
+        self.pair = nn.Sequential(nn.Conv2d(3, 3, 1), norm)
+
+    def forward(self, x):
+        conv: Any = self.pair[0]
+        norm: Any = self.pair[1]
+        y = norm(conv(x))
+        if self.how == "weight":
+            return y + conv.weight.sum()
+        if self.how == "whole":
+            return y + self.pair(x)
+        if self.how == "layer twice":
+            return y + conv(x)
+        if self.how == "norm twice":
+            return y + norm(x)
+        return y
+
+
+@pytest.mark.parametrize(
+    "how", ["once", "weight", "whole", "layer twice", "norm twice", "hook", "backward hook"]
+)
+def test_a_convolution_that_something_else_sees_is_not_fused(how: str) -> None:
+    class Whole(ft.Tracer):
+        def is_leaf_module(self, m, module_qualified_name):
+            return module_qualified_name == "pair" or super().is_leaf_module(m, module_qualified_name)
+
+    model = Layers(how).eval()
+    seen: list[int] = []
+    if how == "hook":
+        model.pair[0].register_forward_hook(lambda *_: seen.append(1))
+    if how == "backward hook":
+        model.pair[0].register_full_backward_hook(lambda *_: seen.append(1))
+    state = copy.deepcopy(model.state_dict())
+    traced = GraphModule(model, Whole().trace(model))
+    changed = passes.fuse_conv_bn(traced).modified
+    assert changed == (how in ("once", "norm twice"))
+    torch.testing.assert_close(traced(IMAGE), model(IMAGE), rtol=1e-4, atol=1e-5)
+    assert all(torch.equal(value, state[name]) for name, value in model.state_dict().items())
+    assert isinstance(model.pair[1], nn.BatchNorm2d)
+
+
 def test_operations_are_decomposed_by_a_table() -> None:
     rules: dict[Any, Any] = {F.relu: lambda x, inplace: (x > 0) * x, "square": lambda x: x * x}
     traced = ft.symbolic_trace(lambda x: F.relu(x).square() + F.relu(-x))

@@ -174,6 +174,41 @@ def test_constant_tensors_are_matched_by_value() -> None:
     assert count == 1 and result == 4 + 15
 
 
+@pytest.mark.parametrize(
+    ("given", "sought", "count"),
+    [
+        (torch.tensor([0.0]), torch.tensor([0.0]), 1),
+        (torch.tensor([0.0]), torch.tensor([-0.0]), 0),
+        (torch.tensor([math.nan]), torch.tensor([math.nan]), 1),
+        (torch.tensor([1.0]), torch.tensor([1.0], dtype=torch.float64), 0),
+        (torch.tensor(1j).conj(), torch.tensor(complex(0, -1)), 1),
+        (torch.eye(2).to_sparse(), torch.eye(2).to_sparse(), 0),
+        (torch.ones(2, 1).expand(2, 3), torch.ones(2, 3), 1),
+    ],
+)
+def test_constant_tensors_match_to_the_bit(given: torch.Tensor, sought: torch.Tensor, count: int) -> None:
+    traced = ft.symbolic_trace(lambda x: torch.relu(torch.add(x, given)))
+    matches = ft.replace_pattern(traced, lambda x: torch.add(x, sought), lambda x: torch.sub(x, 1))
+    assert len(matches) == count
+
+
+def test_a_module_of_another_type_is_no_match() -> None:
+    class Program(nn.Module):
+        def __init__(self, layer: nn.Module) -> None:
+            super().__init__()
+            self.layer = layer
+
+        def forward(self, x):
+            return self.layer(x)
+
+    def matches(layer: nn.Module, sought: nn.Module) -> int:
+        traced = ft.symbolic_trace(Program(layer))
+        return len(ft.replace_pattern(traced, Program(sought), lambda x: x + 1))
+
+    assert matches(nn.ReLU(), nn.ReLU()) == 1
+    assert matches(nn.ReLU(), nn.Tanh()) == 0
+
+
 def test_a_replacement_that_does_not_fit_changes_nothing() -> None:
     traced = ft.symbolic_trace(lambda x: torch.neg(x))
     before = str(traced.graph)

@@ -322,9 +322,37 @@ def test_a_data_class_can_be_a_concrete_argument() -> None:
     def function(x: Any, config: Config) -> Any:
         return x * config.scale + (1 if config.use_bias else 0)
 
-    with pytest.warns(UserWarning, match="cannot be compared"):
-        traced = ft.symbolic_trace(function, {"config": Config(2.0, True)})
+    traced = ft.symbolic_trace(function, {"config": Config(2.0, True)})
     assert traced(3, Config(2.0, True)) == 7.0
+    with pytest.raises(AssertionError, match="config.use_bias has been specialized to have value True"):
+        traced(3, Config(2.0, False))
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Batch:
+    x: Any
+    pair: tuple[Any, ...]
+    options: dict[str, Any]
+    config: Config
+
+
+def test_a_data_class_may_hold_inputs() -> None:
+    def function(batch: Batch, y: Any) -> Any:
+        total = batch.x + batch.pair[0] * batch.options["k"] + y
+        return total * batch.config.scale if batch.config.use_bias else total
+
+    marked = Batch(ft.PH, (ft.PH, 3), {"k": ft.PH, "mode": "a"}, Config(ft.PH, True))  # type: ignore[arg-type]
+    traced = ft.symbolic_trace(function, {"batch": marked})
+    batch = Batch(1, (2, 3), {"k": 4, "mode": "a"}, Config(5.0, True))
+    assert traced(batch, 6) == function(batch, 6)
+    for other, message in (
+        (dataclasses.replace(batch, pair=(2, 4)), r"batch\.pair\[1\].* value 3"),
+        (dataclasses.replace(batch, pair=(2, 3, 4)), "batch.pair .* 2 elements"),
+        (dataclasses.replace(batch, options={"k": 4, "mode": "b"}), r"batch\.options\['mode'\].* value a"),
+        (dataclasses.replace(batch, config=Config(5.0, False)), "batch.config.use_bias .* value True"),
+    ):
+        with pytest.raises(AssertionError, match=message):
+            traced(other, 6)
 
 
 def test_concrete_arguments_may_be_given_by_position() -> None:

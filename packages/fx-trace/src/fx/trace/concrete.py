@@ -1,14 +1,17 @@
 """Arguments whose value, or whose structure, is fixed while tracing.
 
 A structure (a pytree of torch's) is taken apart into leaves. ``PH`` leaves become placeholders; any other leaf is used as it
-is, and the graph asserts that later calls give the same.
+is, and the graph asserts that later calls give the same. A dataclass that is no pytree stays one input, whose fields the
+graph reads.
 """
 
 from __future__ import annotations
 
+import copy
+import dataclasses
 import enum
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sized
 from typing import Any, Final
 
 import torch
@@ -70,14 +73,41 @@ def specialise(
         nonlocal count
         count += 1
         out = placeholder(f"{name}_{count}")
-        if isinstance(x, PHBase):
-            if isinstance(x, PHWithMeta):
-                out.node.meta.update(vars(x))
-            return out
-        _assert_same(name, x, out, record)
-        return x
+        if isinstance(x, PHWithMeta):
+            out.node.meta.update(vars(x))
+        return _of_leaf(name, x, out, record)
 
     return pytree.tree_map(leaf, value)
+
+
+def _of_leaf(name: str, x: object, out: Any, record: Callable[..., Any]) -> object:
+    """What the program sees where ``x`` was given and ``out`` is the traced value there."""
+    if isinstance(x, PHBase):
+        return out
+    if not dataclasses.is_dataclass(x) or isinstance(x, type):
+        _assert_same(name, x, out, record)
+        return x
+    seen = copy.copy(x)
+    for field in dataclasses.fields(x):
+        if hasattr(x, field.name):
+            value = _of_field(
+                f"{name}.{field.name}", getattr(x, field.name), getattr(out, field.name), record
+            )
+            object.__setattr__(seen, field.name, value)  # frozen ones too
+    return seen
+
+
+def _of_field(name: str, value: object, out: Any, record: Callable[..., Any]) -> object:
+    if pytree.tree_is_leaf(value):
+        return _of_leaf(name, value, out, record)
+    if isinstance(value, Sized):
+        message = f"{name} has been specialized to have {len(value)} elements but got another number"
+        record(torch._assert, (record(len, (out,)) == len(value), message))
+
+    def child(path: pytree.KeyPath, x: object) -> object:
+        return _of_field(name + pytree.keystr(path), x, pytree.key_get(out, path), record)
+
+    return pytree.tree_map_with_path(child, value, is_leaf=lambda x: x is not value)
 
 
 def _assert_same(name: str, x: object, out: Any, record: Callable[..., Any]) -> None:

@@ -144,7 +144,7 @@ def replace_pattern_with_filters(
             gm.graph,
             wanted,
             put,
-            same=_same(owner, gm) if wanted.find_nodes(op="get_attr") else None,
+            same=_same(owner, gm) if any(n.op in ("call_module", "get_attr") for n in wanted.nodes) else None,
             literals=True,
             accept=accept if match_filters else None,
         )
@@ -255,9 +255,13 @@ def _same(pattern_owner: torch.nn.Module | None, gm: GraphModule) -> Callable[[N
     def same(wanted: Node, node: Node) -> bool:
         if wanted.op != node.op:
             return False
-        if wanted.op != "get_attr":
+        if wanted.op in ("call_function", "call_method"):
             return wanted.target == node.target
-        return _same_value(_attribute(pattern_owner, str(wanted.target)), _attribute(gm, str(node.target)))
+        theirs, ours = _attribute(pattern_owner, str(wanted.target)), _attribute(gm, str(node.target))
+        if wanted.op == "call_module":
+            # A pattern names a module of the program's; its own stands for any of the same type there.
+            return wanted.target == node.target and (theirs is None or type(theirs) is type(ours))
+        return _same_value(theirs, ours)
 
     return same
 
@@ -274,8 +278,21 @@ def _same_value(left: object, right: object) -> bool:
         return left is right and left is not None
     if isinstance(left, torch.Tensor) and isinstance(right, torch.Tensor):
         alike = (left.dtype, left.device, left.shape) == (right.dtype, right.device, right.shape)
-        return alike and torch.equal(left, right)
+        return alike and _same_bits(left, right)
     return False
+
+
+def _same_bits(left: torch.Tensor, right: torch.Tensor) -> bool:
+    """Equal where zeros of other signs are not, and nan is itself."""
+    if (
+        left.layout != torch.strided
+        or right.layout != torch.strided
+        or left.is_quantized
+        or right.is_quantized
+    ):
+        return False
+    left, right = (value.detach().resolve_conj().resolve_neg().contiguous() for value in (left, right))
+    return torch.equal(left.flatten().view(torch.uint8), right.flatten().view(torch.uint8))
 
 
 def _installed(gm: GraphModule, owner: torch.nn.Module | None, graph: Graph, put_in: list[str]) -> Graph:

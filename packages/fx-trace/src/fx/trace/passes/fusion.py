@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 from typing import Any, Final
 
 import torch
@@ -26,12 +27,15 @@ _FUSE: Final[dict[tuple[type, type], Any]] = {
 def fuse_conv_bn(gm: GraphModule) -> PassResult:
     """Fuse every pair whose intermediate value is used nowhere else; edits ``gm``, not the modules it came from.
 
-    Modules that are called more than once, are training, or keep no running statistics are left alone.
+    Modules that are called more than once, are training, or keep no running statistics are left alone, and so are those whose
+    parameters the graph reads itself, and those inside a module that the graph calls as a whole.
 
     Source: seed 003, "Conv/Batch Norm fusion".
     """
     modules = dict(gm.named_modules(remove_duplicate=False))
-    calls = Counter(id(modules[str(node.target)]) for node in gm.graph.find_nodes(op="call_module"))
+    called = [str(node.target) for node in gm.graph.find_nodes(op="call_module")]
+    calls = Counter(id(module) for path in called for module in modules[path].modules())
+    read = {id(value) for value in _attributes_read(gm)}
     changes: list[str] = []
     for node in gm.graph.find_nodes(op="call_module"):
         before = node.args[0] if node.args else None
@@ -40,6 +44,8 @@ def fuse_conv_bn(gm: GraphModule) -> PassResult:
         layer, norm = modules[str(before.target)], modules[str(node.target)]
         fuse = _FUSE.get((type(layer), type(norm)))
         if fuse is None or calls[id(layer)] > 1 or not _is_fusable(layer, norm):
+            continue
+        if any(id(value) in read for value in (layer, *layer.parameters())):
             continue
         fused = fuse(layer, norm)
         _install(gm, str(before.target), fused)
@@ -55,7 +61,8 @@ def fuse_conv_bn(gm: GraphModule) -> PassResult:
 
 
 def _is_fusable(layer: nn.Module, norm: nn.Module) -> bool:
-    hooks = (layer._forward_hooks, layer._forward_pre_hooks, norm._forward_hooks, norm._forward_pre_hooks)
+    kinds = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
+    hooks = [getattr(module, kind) for module in (layer, norm) for kind in kinds]
     weight = getattr(layer, "weight", None)
     if isinstance(layer, nn.Linear) and not isinstance(weight, torch.Tensor):
         return False
@@ -63,10 +70,17 @@ def _is_fusable(layer: nn.Module, norm: nn.Module) -> bool:
     return not (layer.training or norm.training or any(hooks)) and keeps_statistics
 
 
+def _attributes_read(gm: GraphModule) -> Iterator[object]:
+    for node in gm.graph.find_nodes(op="get_attr"):
+        value: object = gm
+        for part in str(node.target).split("."):
+            value = getattr(value, part)
+        yield value
+        if isinstance(value, nn.Module):
+            yield from value.modules()
+
+
 def _install(gm: GraphModule, path: str, module: nn.Module) -> None:
-    """Put ``module`` at ``path``; the modules on the way are copied first if they are shared with the original."""
-    *parents, name = path.split(".")
-    owner: nn.Module = gm
-    for part in parents:
-        owner = getattr(owner, part)
-    owner.add_module(name, module)
+    """Put ``module`` at ``path``, whose parents are ``gm``'s own unless the graph calls or reads one of them as a whole."""
+    parent, _, name = path.rpartition(".")
+    gm.get_submodule(parent).add_module(name, module)
