@@ -626,6 +626,73 @@ def test_functions_of_modules_named_to_the_tracer_are_recorded() -> None:
     ]
 
 
+class Kernels:
+    """Methods that are leaves."""
+
+    def scale(self, x: Any) -> Any:
+        return x * 2 if x.sum() > 0 else x
+
+    @staticmethod
+    def shift(x: Any) -> Any:
+        return x + 1 if x.sum() > 0 else x
+
+    @classmethod
+    def flip(cls, x: Any) -> Any:
+        return -x if x.sum() > 0 else x
+
+
+ft.wrap("Kernels.shift")
+ft.wrap("np.linalg.norm")
+ft.wrap(np.linalg.det)
+ft.wrap(dataclasses.replace)
+
+
+def test_functions_are_recorded_in_the_modules_and_classes_that_hold_them() -> None:
+    before = dict(vars(Kernels)), dict(vars(np.linalg)), dict(vars(dataclasses))
+    function = lambda x: Kernels().shift(x) + np.linalg.norm(x) * np.linalg.det(x)  # noqa: E731
+    traced = ft.symbolic_trace(function)
+    targets = [node.target for node in traced.graph.nodes if node.op == "call_function"]
+    assert targets == [Kernels.shift, np.linalg.norm, np.linalg.det, operator.mul, operator.add]
+    x = torch.eye(2)
+    torch.testing.assert_close(traced(x), function(x))
+    assert before == (dict(vars(Kernels)), dict(vars(np.linalg)), dict(vars(dataclasses)))
+
+
+def test_a_method_named_to_the_tracer_is_recorded() -> None:
+    tracer = ft.Tracer(autowrap_functions=(Kernels.scale, np.cross))
+    graph = tracer.trace(lambda kernels, x: Kernels.scale(kernels, np.cross(x, x)))
+    assert [n.target for n in graph.find_nodes(op="call_function")] == [np.cross, Kernels.scale]
+
+
+def test_functions_stay_leaves_when_another_trace_of_the_same_ends() -> None:
+    inside, ended = threading.Event(), threading.Event()
+
+    def function(x: Any) -> Any:
+        inside.set()
+        assert ended.wait(30)
+        return helper(x) + Kernels.shift(x)
+
+    def other(x: Any) -> Any:
+        threads[1].start()
+        assert inside.wait(30)
+        return helper(x)
+
+    def trace(name: str, program: Any) -> None:
+        graphs[name] = ft.Tracer(autowrap_functions=(helper,)).trace(program)
+        if name == "first":
+            ended.set()
+
+    graphs: dict[str, Graph] = {}
+    threads = [threading.Thread(target=trace, args=args) for args in (("first", other), ("second", function))]
+    threads[0].start()
+    for thread in threads:
+        while not thread.ident:
+            assert not ended.wait(0.01) or thread.ident
+        thread.join()
+    targets = {name: [n.target for n in g.find_nodes(op="call_function")] for name, g in graphs.items()}
+    assert targets == {"first": [helper], "second": [helper, Kernels.shift, operator.add]}
+
+
 def test_wrap_works_at_module_scope_only() -> None:
     with pytest.raises(NotImplementedError, match="top level of a module"):
         ft.wrap("len")

@@ -28,7 +28,7 @@ from fx.trace.patching import Patches
 from fx.trace.proxy import ParameterProxy, Proxy, TracerBase
 from fx.trace.pytrees import install_pytree_codegen
 from fx.trace.signature import Parameters, parameters_of, plain_function, positional_call, undecorated
-from fx.trace.wrap import patch_autowrapped, patch_wrapped_names
+from fx.trace.wrap import original, patch_autowrapped, patch_homes, patch_wrapped_names
 
 __all__ = ["Tracer", "symbolic_trace"]
 
@@ -66,7 +66,8 @@ class Tracer(TracerBase):
             for name, value in vars(module).items()
             if not name.startswith("_") and callable(value)
         }
-        self._autowrapped.update((id(function), function) for function in autowrap_functions)
+        self._autowrap_functions = tuple([original(function) for function in autowrap_functions])
+        self._autowrapped.update((id(function), function) for function in self._autowrap_functions)
         self._autowrap_search: list[ModuleType] = list(autowrap_modules)
         self.param_shapes_constant = param_shapes_constant
         self.submodule_paths: dict[torch.nn.Module, str] | None = None
@@ -316,6 +317,7 @@ class Tracer(TracerBase):
                 self._patches = patches
                 patch_modules(patches)
                 patch_wrapped_names(patches)
+                patch_homes(patches, self._autowrap_functions)
                 self._autowrap(function.__globals__)
                 for module in self._autowrap_search:
                     self._autowrap(vars(module))

@@ -9,16 +9,19 @@ from __future__ import annotations
 import functools
 import sys
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from types import FunctionType, ModuleType
 from typing import Any, Final, TypeVar, overload
 
 from fx.trace.errors import RootError
 from fx.trace.patching import Patches
 from fx.trace.proxy import tracer_in
 
-__all__ = ["patch_autowrapped", "patch_wrapped_names", "recording", "wrap"]
+__all__ = ["original", "patch_autowrapped", "patch_homes", "patch_wrapped_names", "recording", "wrap"]
 
 F = TypeVar("F", bound=Callable[..., Any])
+
+_HEAP_TYPE: Final = 1 << 9  # Py_TPFLAGS_HEAPTYPE: a class whose attributes can be set
 
 _lock: Final = threading.Lock()
 _names: Final[dict[tuple[int, str], dict[str, Any]]] = {}
@@ -33,11 +36,11 @@ def wrap(fn_or_name: str | Callable[..., Any]) -> str | Callable[..., Any]:
     """Make a function a leaf: a trace records its call when a traced value is among the arguments.
 
     Call it at module scope, with a function, with the name of a global or built-in function that the module uses (``"len"``,
-    ``"sqrt"``), or as a decorator. A wrapped function object is also found under the names by which other traced modules
-    imported it.
+    ``"sqrt"``, ``"np.linalg.norm"``), or as a decorator. A wrapped function object is also found in the module or class that
+    defines it, and under the names by which other traced modules imported it.
 
     Args:
-        fn_or_name: the function, or its name in the calling module.
+        fn_or_name: the function, or its name in the calling module; dots lead into modules and classes.
 
     Returns:
         The argument, unchanged.
@@ -48,6 +51,8 @@ def wrap(fn_or_name: str | Callable[..., Any]) -> str | Callable[..., Any]:
 
     Source: seed 003, ``torch.fx.wrap``.
     """
+    if not isinstance(fn_or_name, str):
+        fn_or_name = original(fn_or_name)
     if not isinstance(fn_or_name, str) and not callable(fn_or_name):
         raise RuntimeError(
             f"Unsupported type for global function! Must be either a callable or string name, got {type(fn_or_name)}"
@@ -62,9 +67,10 @@ def wrap(fn_or_name: str | Callable[..., Any]) -> str | Callable[..., Any]:
             "Move the call there, or pass the function in Tracer(autowrap_functions=...)."
         )
     with _lock:
-        _names[(id(frame.f_globals), name)] = frame.f_globals
         if callable(fn_or_name):
             _functions[id(fn_or_name)] = fn_or_name
+        if isinstance(fn_or_name, str) or "." not in getattr(fn_or_name, "__qualname__", name):
+            _names[(id(frame.f_globals), name)] = frame.f_globals
     return fn_or_name
 
 
@@ -83,23 +89,86 @@ def recording(function: Callable[..., Any]) -> Callable[..., Any]:
     return wrapped
 
 
+_WRAPPED: Final = recording(wrap).__code__
+
+
 def patch_wrapped_names(patches: Patches) -> None:
-    """Replace every name given to :func:`wrap` in its module.
+    """Replace every name given to :func:`wrap` in its module, and every function where it is defined.
 
     Raises:
         RootError: a name is neither in its module nor a builtin.
     """
     with _lock:
         names = list(_names.items())
-    for (_, name), namespace in names:
+        functions = list(_functions.values())
+    patch_homes(patches, functions)
+    at_home = {function.__name__ for function in functions if _home(function) is not None}
+    for (_, path), namespace in names:
         try:
-            patches.replace(namespace, name, recording)
-        except KeyError:
+            patches.replace(*_place(namespace, path), _recording_attribute)
+        except (KeyError, AttributeError, TypeError):
+            if path in at_home:
+                continue
             module = namespace.get("__name__")
             raise RootError(
-                f"wrap({name!r}) was called in module {module}, which has no such global, nor is it a builtin. "
+                f"wrap({path!r}) was called in module {module}, which has no such global, nor is it a builtin. "
                 "Wrap the name under which the module uses the function."
             ) from None
+
+
+def patch_homes(patches: Patches, functions: Iterable[Callable[..., Any]]) -> None:
+    """Replace functions in the modules and classes that define them, where those can be written."""
+    for function in functions:
+        home = _home(function)
+        if home is not None:
+            patches.replace(*home, _recording_attribute)
+
+
+def _home(function: Callable[..., Any]) -> tuple[dict[str, Any] | type, str] | None:
+    module = sys.modules.get(getattr(function, "__module__", None) or "")
+    path = getattr(function, "__qualname__", None)
+    if module is None or path is None or "<locals>" in path or "<lambda>" in path:
+        return None
+    try:
+        place, name = _place(vars(module), path)
+    except (KeyError, AttributeError, TypeError):
+        return None
+    held = place.__dict__.get(name) if isinstance(place, type) else place.get(name)
+    return (place, name) if original(getattr(held, "__func__", held)) is function else None
+
+
+def original(value: Any) -> Any:
+    """What a trace has replaced by ``value``, if one did; else ``value``."""
+    if type(value) is FunctionType and value.__code__ is _WRAPPED:
+        return value.__wrapped__  # type: ignore[attr-defined]  # set by functools.wraps
+    return value
+
+
+def _place(namespace: dict[str, Any], path: str) -> tuple[dict[str, Any] | type, str]:
+    """The module's namespace or the class that holds what ``path`` leads to, and its name there.
+
+    Raises:
+        KeyError, AttributeError: there is nothing under that name.
+        TypeError: it is held by neither a module nor a class that can be changed.
+    """
+    first, *rest = path.split(".")
+    if not rest:
+        return namespace, first
+    holder = namespace[first]
+    for part in rest[:-1]:
+        holder = getattr(holder, part)
+    if isinstance(holder, ModuleType):
+        vars(holder)[rest[-1]]  # a builtin is not meant here
+        return vars(holder), rest[-1]
+    if not isinstance(holder, type) or not holder.__flags__ & _HEAP_TYPE:
+        raise TypeError(f"{holder!r} is no place to replace a name in")
+    return holder, rest[-1]
+
+
+def _recording_attribute(held: Any) -> Any:
+    if isinstance(held, (staticmethod, classmethod)):
+        return type(held)(recording(held.__func__))
+    return recording(held)
 
 
 def patch_autowrapped(
@@ -113,7 +182,7 @@ def patch_autowrapped(
     """
     found = [
         name
-        for name, value in list(namespace.items())
+        for name, value in ((name, original(held)) for name, held in list(namespace.items()))
         if (id(value) in functions and name[0] != "_") or id(value) in _functions
     ]
     for name in found:
