@@ -14,6 +14,7 @@ import torch
 
 from fx.ir import Argument, Graph, Node, Target
 from fx.trace.errors import NodeError
+from fx.trace.lowering import LEAVES
 from fx.trace.plan import Plan, Step, last_uses, load, plan_of
 
 __all__ = ["Interpreter"]
@@ -227,7 +228,16 @@ class Interpreter:
         env = self.env
         try:
             if type(args) is tuple:
-                return tuple([env[arg] if type(arg) is Node else load(arg, env.__getitem__) for arg in args])
+                return tuple(
+                    [
+                        env[arg]
+                        if type(arg) is Node
+                        else arg
+                        if type(arg) in LEAVES
+                        else load(arg, env.__getitem__)
+                        for arg in args
+                    ]
+                )
             return load(args, env.__getitem__)
         except KeyError as error:
             raise NodeError(

@@ -16,7 +16,7 @@ from typing import Final, final
 
 import torch
 
-__all__ = ["Location", "location_of_user", "stack_of_user", "user_frame"]
+__all__ = ["Location", "location_from", "location_of_user", "stack_of_user", "user_frame"]
 
 _HERE: Final = os.path.dirname(os.path.abspath(__file__)) + os.sep
 _TORCH: Final = os.path.dirname(os.path.abspath(torch.__file__)) + os.sep
@@ -139,10 +139,22 @@ def user_frame(frame: FrameType | None = None) -> FrameType | None:
     return frame
 
 
+def location_from(frame: FrameType | None) -> Location | None:
+    """The place in the user's program from which ``frame`` was reached; one call, for it is run for every recorded node."""
+    while frame is not None:
+        code = frame.f_code
+        if not _is_plumbing[code.co_filename]:
+            found = _new_location(Location)
+            found._code = code
+            found._instruction = frame.f_lasti
+            return found
+        frame = frame.f_back
+    return None
+
+
 def location_of_user() -> Location | None:
     """Where the user's program is now; None when no frame of it is on the stack."""
-    frame = user_frame()
-    return None if frame is None else Location.of_frame(frame)
+    return location_from(sys._getframe(1))
 
 
 def stack_of_user() -> str:

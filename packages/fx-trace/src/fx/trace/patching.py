@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import builtins
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Final, final
@@ -61,22 +61,30 @@ class Patches:
         Raises:
             KeyError: neither the namespace nor builtins has the name.
         """
-        key = (id(place), name)
-        if key in self._held:
-            return
+        self.replace_all(place, (name,), make)
+
+    def replace_all(
+        self, place: dict[str, Any] | type, names: Iterable[str], make: Callable[[Any], Any]
+    ) -> None:
+        """:meth:`replace` for several names of one place."""
+        where = id(place)
         with _lock:
-            held = _replacements.get(key)
-            if held is not None:
-                held.users += 1
-            else:
-                before, original = _lookup(place, name)
-                held = _Replacement(place, name, before, make(original), 1)
-                if isinstance(place, type):
-                    setattr(place, name, held.put)
+            for name in names:
+                key = (where, name)
+                if key in self._held:
+                    continue
+                held = _replacements.get(key)
+                if held is not None:
+                    held.users += 1
                 else:
-                    place[name] = held.put
-                _replacements[key] = held
-            self._held[key] = None
+                    before, original = _lookup(place, name)
+                    held = _Replacement(place, name, before, make(original), 1)
+                    if isinstance(place, type):
+                        setattr(place, name, held.put)
+                    else:
+                        place[name] = held.put
+                    _replacements[key] = held
+                self._held[key] = None
 
     def __enter__(self) -> Patches:
         return self

@@ -14,6 +14,7 @@ from typing import Any, Final, final
 from weakref import WeakKeyDictionary
 
 from fx.ir import Argument, Graph, Node, Op
+from fx.trace.lowering import LEAVES
 
 __all__ = ["Plan", "Step", "last_uses", "load", "plan_of"]
 
@@ -69,11 +70,24 @@ def last_uses(graph: Graph) -> dict[Node, list[Node]]:
             seen.add(user)
             if user.op != "output":
                 uses.setdefault(user, []).append(user)
-        for used in user.all_input_nodes:
+        for used in _inputs(user):
             if used not in seen:
                 seen.add(used)
                 uses.setdefault(user, []).append(used)
     return uses
+
+
+def _inputs(node: Node) -> Sequence[Node]:
+    """All input nodes, some perhaps twice; flat arguments, the commonest, without a walk."""
+    found = []
+    if not node.kwargs:
+        for arg in node.args:
+            if type(arg) is Node:
+                found.append(arg)
+            elif type(arg) not in LEAVES:
+                return node.all_input_nodes
+        return found
+    return node.all_input_nodes
 
 
 def load(value: Argument, lookup: Callable[[Node], Any]) -> Any:

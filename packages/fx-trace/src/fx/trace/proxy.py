@@ -30,7 +30,7 @@ from fx.trace.errors import (
     MutationError,
 )
 from fx.trace.instruction import asserts, instruction_name, unpacked_length
-from fx.trace.location import Location, location_of_user, stack_of_user, user_frame
+from fx.trace.location import Location, location_from, location_of_user, stack_of_user, user_frame
 from fx.trace.lowering import LEAVES, RULES, lower_by_shape
 from fx.trace.mutation import mutates_arguments
 from fx.trace.operators import Operators
@@ -122,14 +122,14 @@ class TracerBase:
         if self.check_mutable_operations and kind in ("call_function", "call_method"):
             self._refuse_mutation(kind, target, args, kwargs)
         node = self.graph.create_node(kind, target, args, kwargs, name, type_expr)
-        scope = self.scope
+        scope, meta = self.scope, node.meta
         self.node_name_to_scope[node.name] = (scope.module_path, scope.module_type)
         if self.module_stack:
-            node.meta["nn_module_stack"] = self._present_module_stack()
+            meta["nn_module_stack"] = self._present_module_stack()
         if self.record_locations and kind not in _WITHOUT_PLACE:
-            frame = user_frame(_present_frame(2))
-            if frame is not None:
-                node.meta["location"] = Location.of_frame(frame)
+            location = location_from(_present_frame(2))
+            if location is not None:
+                meta["location"] = location
         if self.record_stack_traces and not node.stack_trace:
             node.stack_trace = stack_of_user()
         return node
@@ -181,9 +181,13 @@ class TracerBase:
             proxy_factory_fn: wraps the node instead of :meth:`proxy`.
         """
         if self._lowers_plainly:
-            args = tuple(
-                [a.node if type(a) is Proxy else a if type(a) in LEAVES else self.create_arg(a) for a in args]
-            )
+            lowered = []
+            for a in args:
+                kind_of_a = type(a)
+                lowered.append(
+                    a.node if kind_of_a is Proxy else a if kind_of_a in LEAVES else self.create_arg(a)
+                )
+            args = tuple(lowered)
             if kwargs:
                 kwargs = {
                     key: a.node if type(a) is Proxy else a if type(a) in LEAVES else self.create_arg(a)
@@ -196,10 +200,11 @@ class TracerBase:
         if proxy_factory_fn is not None:
             return proxy_factory_fn(node)
         if self._makes_plain_proxies:
-            made = _new_proxy(Proxy)
-            _set_node(made, node)
-            _set_tracer(made, self)
-            return made
+            made: Any = _Bare()
+            made.node = node
+            made.tracer = self
+            made.__class__ = Proxy
+            return cast("Proxy", made)
         return self.proxy(node)
 
     def create_arg(self, a: Any) -> Argument:
@@ -275,7 +280,27 @@ class GraphAppendingTracer(TracerBase):
         self.graph = graph
 
 
-class Proxy(Operators["Proxy"]):
+class _Bare(Operators["Proxy"]):
+    """What a Proxy is before it gets its class: here a field is set by a plain store, which a Proxy would record.
+
+    ``_attribute`` is what an :class:`Attribute` is of; its layout has to be that of a Proxy to be made in the same way.
+    """
+
+    __slots__ = ("__dict__", "__weakref__", "_attribute", "node", "tracer")
+
+    if TYPE_CHECKING:
+        _attribute: tuple[Proxy, str]
+        node: Node
+        tracer: TracerBase
+
+
+_set_attribute: Final = _Bare._attribute.__set__  # type: ignore[attr-defined]  # a slot's descriptor
+_get_node: Final = _Bare.node.__get__  # type: ignore[attr-defined]  # a slot's descriptor
+_set_node: Final = _Bare.node.__set__  # type: ignore[attr-defined]  # a slot's descriptor
+_set_tracer: Final = _Bare.tracer.__set__  # type: ignore[attr-defined]  # a slot's descriptor
+
+
+class Proxy(_Bare):
     """The value of a node in a traced program.
 
     Wrap a node yourself, ``Proxy(node)``, to write new operations as ordinary Python; they are appended where the graph's
@@ -288,14 +313,10 @@ class Proxy(Operators["Proxy"]):
     Source: seed 003, ``Proxy``.
     """
 
-    __slots__ = ("__dict__", "__weakref__", "node", "tracer")
+    __slots__ = ()
 
     # numpy arrays leave binary operators with a Proxy to the Proxy
     __array_ufunc__: ClassVar[None] = None
-
-    if TYPE_CHECKING:
-        node: Node
-        tracer: TracerBase
 
     def __init__(self, node: Node, tracer: TracerBase | None = None) -> None:
         _set_node(self, node)
@@ -307,10 +328,11 @@ class Proxy(Operators["Proxy"]):
     def __getattr__(self, k: str) -> Any:
         if k[0] == "_" and k[:2] == "__" and k[-2:] == "__" and not hasattr(torch.Tensor, k):
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {k!r}")
-        made = _new_proxy(Attribute)
-        _set_attribute(made, (self, k))
-        _set_attribute_node(made, None)
-        _set_tracer(made, self.tracer)
+        made: Any = _Bare()
+        made.node = None
+        made.tracer = self.tracer
+        made._attribute = (self, k)
+        made.__class__ = Attribute
         return made
 
     def __setattr__(self, k: str, value: object) -> None:
@@ -411,10 +433,7 @@ class Proxy(Operators["Proxy"]):
         return tracer.create_proxy("call_function", orig_method, args, kwargs)
 
 
-_new_proxy: Final = object.__new__
 _present_frame: Final = sys._getframe
-_set_node: Final = Proxy.node.__set__  # type: ignore[attr-defined]  # a slot's descriptor
-_set_tracer: Final = Proxy.tracer.__set__  # type: ignore[attr-defined]  # a slot's descriptor
 
 
 class Attribute(Proxy):
@@ -423,15 +442,11 @@ class Attribute(Proxy):
     Source: torch.fx ``Attribute``.
     """
 
-    __slots__ = ("_attribute", "_node")
-
-    if TYPE_CHECKING:
-        _attribute: tuple[Proxy, str]
-        _node: Node | None
+    __slots__ = ()
 
     def __init__(self, root: Proxy, attr: str) -> None:
         _set_attribute(self, (root, attr))
-        _set_attribute_node(self, None)
+        _set_node(self, None)
         _set_tracer(self, root.tracer)
 
     @property
@@ -447,19 +462,15 @@ class Attribute(Proxy):
     @property
     def node(self) -> Node:  # type: ignore[override]  # made when first asked for
         """The ``getattr`` node, recorded on first use: most attributes are only called."""
-        node = self._node
+        node: Node | None = _get_node(self)
         if node is None:
             node = self.tracer.create_proxy("call_function", getattr, self._attribute, {}).node
-            _set_attribute_node(self, node)
+            _set_node(self, node)
         return node
 
     def __call__(self, *args: Any, **kwargs: Any) -> Proxy:
         root, attr = self._attribute
         return self.tracer.create_proxy("call_method", attr, (root, *args), kwargs)
-
-
-_set_attribute: Final = Attribute._attribute.__set__  # type: ignore[attr-defined]  # a slot's descriptor
-_set_attribute_node: Final = Attribute._node.__set__  # type: ignore[union-attr]  # a slot's descriptor
 
 
 class ParameterProxy(Proxy):

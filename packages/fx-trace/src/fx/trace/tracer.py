@@ -33,6 +33,7 @@ from fx.trace.wrap import original, patch_autowrapped, patch_homes, patch_wrappe
 __all__ = ["Tracer", "symbolic_trace"]
 
 _NO_DEFAULT: Final[tuple[Any, ...]] = ()
+_NO_STACK: Final[dict[str, tuple[str, type]]] = {}
 
 
 class Tracer(TracerBase):
@@ -52,6 +53,7 @@ class Tracer(TracerBase):
     root: torch.nn.Module
     _parameter_proxies: dict[str, Proxy]
     _patches: Patches | None
+    _scanned: dict[int, tuple[dict[str, Any], int]]
     _names: AttributeNames | None
 
     def __init__(
@@ -78,6 +80,7 @@ class Tracer(TracerBase):
         self = cast("Tracer", super().__new__(cls))
         self._parameter_proxies = {}
         self._patches = self._names = None
+        self._scanned = {}
         return self
 
     @property
@@ -153,6 +156,7 @@ class Tracer(TracerBase):
         scope = self.scope
         before = scope.module_path, scope.module_type
         scope.module_path, scope.module_type = entry
+        self._stack_snapshot = _NO_STACK
         try:
             if self.is_leaf_module(m, path):
                 return self.create_proxy("call_module", path, args, kwargs)
@@ -181,6 +185,10 @@ class Tracer(TracerBase):
 
         By default parameters (and buffers, if ``proxy_buffer_attributes``) become traced values, one for each name.
         """
+        if isinstance(
+            attr_val, torch.nn.Module
+        ):  # asked first: the commonest, and cheap beside the question for Parameter
+            return attr_val
         if isinstance(attr_val, torch.nn.Parameter):
             name = self._attribute_names().parameter(attr_val)
         elif self.proxy_buffer_attributes and isinstance(attr_val, torch.Tensor):
@@ -314,7 +322,7 @@ class Tracer(TracerBase):
                 else self._placeholders(function, bound, keywords, concrete_args)
             )
             with Patches() as patches, activated(self):
-                self._patches = patches
+                self._patches, self._scanned = patches, {}
                 patch_modules(patches)
                 patch_wrapped_names(patches)
                 patch_homes(patches, self._autowrap_functions)
@@ -362,8 +370,11 @@ class Tracer(TracerBase):
             self._autowrap(namespace)
 
     def _autowrap(self, namespace: dict[str, Any]) -> None:
-        if self._patches is not None:
-            patch_autowrapped(self._patches, namespace, self._autowrapped)
+        """Once for each namespace, and again when it has more names than before."""
+        patches, seen = self._patches, self._scanned.get(id(namespace))
+        if patches is not None and (seen is None or seen[1] != len(namespace)):
+            self._scanned[id(namespace)] = (namespace, len(namespace))
+            patch_autowrapped(patches, namespace, self._autowrapped)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Tracer:
         """A tracer of the same settings; the state of a trace is not copied."""

@@ -10,7 +10,7 @@ import functools
 import sys
 import threading
 from collections.abc import Callable, Iterable, Mapping
-from types import FunctionType, ModuleType
+from types import BuiltinFunctionType, FunctionType, ModuleType
 from typing import Any, Final, TypeVar, overload
 
 from fx.trace.errors import RootError
@@ -26,6 +26,7 @@ _HEAP_TYPE: Final = 1 << 9  # Py_TPFLAGS_HEAPTYPE: a class whose attributes can 
 _lock: Final = threading.Lock()
 _names: Final[dict[tuple[int, str], dict[str, Any]]] = {}
 _functions: Final[dict[int, Callable[..., Any]]] = {}
+_of_builtins: Final[dict[int, Callable[..., Any]]] = {}
 
 
 @overload
@@ -75,8 +76,19 @@ def wrap(fn_or_name: str | Callable[..., Any]) -> str | Callable[..., Any]:
 
 
 def recording(function: Callable[..., Any]) -> Callable[..., Any]:
-    """``function`` as traced programs see it: recorded if an argument is a traced value, else called."""
+    """``function`` as traced programs see it: recorded if an argument is a traced value, else called.
 
+    Made once for each builtin function of a module: they live on, and every trace asks for all of ``math``.
+    """
+    if type(function) is not BuiltinFunctionType or type(function.__self__) is not ModuleType:
+        return _recording(function)
+    made = _of_builtins.get(id(function))
+    if made is None:
+        made = _of_builtins[id(function)] = _recording(function)  # which holds the function
+    return made
+
+
+def _recording(function: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(function)
     def wrapped(*args: Any, **kwargs: Any) -> Any:
         tracer = tracer_in(args) or (tracer_in(kwargs.values()) if kwargs else None)
@@ -89,7 +101,7 @@ def recording(function: Callable[..., Any]) -> Callable[..., Any]:
     return wrapped
 
 
-_WRAPPED: Final = recording(wrap).__code__
+_WRAPPED: Final = _recording(wrap).__code__
 
 
 def patch_wrapped_names(patches: Patches) -> None:
@@ -180,10 +192,9 @@ def patch_autowrapped(
 
     Private names are passed over for ``functions``: they are found by looking, not by having been asked for.
     """
-    found = [
-        name
-        for name, value in ((name, original(held)) for name, held in list(namespace.items()))
-        if (id(value) in functions and name[0] != "_") or id(value) in _functions
-    ]
-    for name in found:
-        patches.replace(namespace, name, recording)
+    found = []
+    for name, held in namespace.copy().items():
+        value = held if type(held) is not FunctionType else original(held)
+        if id(value) in _functions or (id(value) in functions and name[0] != "_"):
+            found.append(name)
+    patches.replace_all(namespace, found, recording)

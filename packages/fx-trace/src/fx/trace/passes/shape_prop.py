@@ -66,6 +66,21 @@ def _memory_format(tensor: torch.Tensor) -> torch.memory_format | None:
     return other if other is not None and tensor.is_contiguous(memory_format=other) else None
 
 
+def _described(result: object) -> object:
+    """``result`` with tensors described in it; None if it holds none."""
+    found = False
+
+    def describe(value: object) -> object:
+        nonlocal found
+        if isinstance(value, torch.Tensor):
+            found = True
+            return tensor_metadata(value)
+        return value
+
+    described = pytree.tree_map(describe, result)
+    return described if found else None
+
+
 class ShapeProp(Interpreter):
     """Runs a graph and writes ``meta["tensor_meta"]`` (a :class:`TensorMetadata`, or containers of them) and ``meta["type"]``.
 
@@ -86,29 +101,13 @@ class ShapeProp(Interpreter):
     def run_node(self, n: Node) -> Any:
         """Run one node and describe its value."""
         result = super().run_node(n)
+        meta = n.meta
         if self.fake_mode is not None:
-            n.meta["val"] = result
-        n.meta["type"] = type(result)
-        if isinstance(result, torch.Tensor):
-            n.meta["tensor_meta"] = tensor_metadata(result)
-            return result
-        found = False
-
-        def describe(value: object) -> object:
-            nonlocal found
-            if isinstance(value, torch.Tensor):
-                found = True
-                return tensor_metadata(value)
-            return value
-
-        described = (
-            describe(result) if isinstance(result, torch.Tensor) else pytree.tree_map(describe, result)
-        )
-        if found:
-            n.meta["tensor_meta"] = described
-        if self.fake_mode is not None:
-            n.meta["val"] = result
-        n.meta["type"] = type(result)
+            meta["val"] = result
+        meta["type"] = type(result)
+        described = tensor_metadata(result) if isinstance(result, torch.Tensor) else _described(result)
+        if described is not None:
+            meta["tensor_meta"] = described
         return result
 
     def fetch_attr(self, target: str) -> Any:
