@@ -82,6 +82,36 @@ class Encoder(nn.Module):
         return x
 
 
+class Excited(nn.Module):
+    """An inverted bottleneck with squeeze and excitation."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        layers = [[nn.Conv2d(4, 4, 1), nn.BatchNorm2d(4), nn.SiLU(inplace=True)] for _ in range(2)]
+        self.expand = nn.Sequential(*layers[0])
+        self.depthwise = nn.Sequential(*layers[1])
+        self.squeeze, self.excite = nn.Conv2d(4, 1, 1), nn.Conv2d(1, 4, 1)
+        self.project = nn.Sequential(nn.Conv2d(4, 4, 1), nn.BatchNorm2d(4))
+
+    def forward(self, x: Any) -> Any:
+        wide = self.depthwise(self.expand(x))
+        scale = nn.functional.silu(self.squeeze(nn.functional.adaptive_avg_pool2d(wide, 1)))
+        return x + self.project(torch.sigmoid(self.excite(scale)) * wide)
+
+
+def efficient() -> nn.Module:
+    """The shape of EfficientNet-B0: 16 inverted bottlenecks, a stem and a head."""
+    stem, head = [[nn.Conv2d(4, 4, 1), nn.BatchNorm2d(4), nn.SiLU(inplace=True)] for _ in range(2)]
+    return nn.Sequential(
+        *stem,
+        *[Excited() for _ in range(16)],
+        *head,
+        nn.AdaptiveAvgPool2d(1),
+        nn.Flatten(),
+        nn.Linear(4, 4),
+    )
+
+
 def elapsed(tracer: Callable[[], Any], program: nn.Module) -> float:
     gc.collect()
     gc.disable()
@@ -108,6 +138,7 @@ def main() -> None:
         "parameter": Parameters(count),
         "ResNet-50 shape": Residual(),
         "ViT-B/16 shape": Encoder(),
+        "EfficientNet-B0": efficient(),
     }
     tracers: dict[str, Callable[[], Any]] = {"ours": fx.trace.Tracer, "torch": torch.fx.Tracer}
     chosen = [name for name in tracers if options.impl in (name, "both")]

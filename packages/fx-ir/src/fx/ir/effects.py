@@ -14,7 +14,7 @@ import operator
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias, TypeVar
 
-from fx.ir._args import LEAF, PLAIN, kind_of, nodes_in
+from fx.ir._args import LEAF, PLAIN, kind_of
 from fx.ir.targets import OpaqueTarget, find_target
 
 if TYPE_CHECKING:
@@ -224,7 +224,7 @@ def _graphs_run_by(node: Node) -> list[Graph]:
             found.append(_held_graph(value))
     graph = node.graph
     if graph.owning_module is not None or graph.nested:
-        for value in nodes_in((node.args, node.kwargs)):
+        for value in node.all_input_nodes:
             if value.op == "get_attr":
                 found.append(graph.nested_graph(str(value.target)))
         if node.op == "call_module":

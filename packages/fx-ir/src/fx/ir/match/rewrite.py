@@ -65,25 +65,49 @@ def rewrite(
     """
     parameters = graph_parameters(pattern)
     returned = _returned(pattern)
-    if not callable(replacement):
-        _fits(parameters, returned, replacement)
+    fixed = None if callable(replacement) else _Replacement.of(replacement, parameters, returned)
     effects = _Effects(graph)
 
     def can_move(match: Match) -> bool:
         return (accept is None or accept(match)) and effects.allow(match.operations())
 
+    def put_for(match: Match) -> _Replacement:
+        if not callable(replacement):
+            assert fixed is not None
+            return fixed
+        return _Replacement.of(replacement(match), parameters, returned)
+
     matches = find_matches(graph, pattern, same=same, literals=literals, accept=can_move)
-    put = [replacement(match) if callable(replacement) else replacement for match in matches]
-    for match, with_graph in zip(matches, put, strict=True):
-        _fits(parameters, returned, with_graph)
-        _has_all(parameters, match, with_graph)
+    put = [put_for(match) for match in matches]
+    for match, chosen in zip(matches, put, strict=True):
+        _has_all(parameters, match, chosen)
     now: dict[Node, Argument] = {}
     done: list[Rewrite] = []
-    for match, with_graph in zip(matches, put, strict=True):
-        rewritten = _replace(graph, match, parameters, returned, with_graph, now)
+    for match, chosen in zip(matches, put, strict=True):
+        rewritten = _replace(graph, match, parameters, returned, chosen, now)
         if rewritten is not None:
             done.append(rewritten)
     return done
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Replacement:
+    """A graph that fits the pattern, taken apart once for all the places where it is put."""
+
+    parameters: list[Node]
+    operations: list[Node]
+    results: list[Argument]
+
+    @classmethod
+    def of(cls, graph: Graph, parameters: list[Node], returned: list[Argument]) -> _Replacement:
+        """Raises RewriteError: the graph does not take or return what the pattern with these does."""
+        made = cls(
+            graph_parameters(graph),
+            [node for node in graph.nodes if node.op not in ("placeholder", "output")],
+            _returned(graph),
+        )
+        _fits(parameters, returned, made)
+        return made
 
 
 class _Effects:
@@ -92,6 +116,7 @@ class _Effects:
     def __init__(self, graph: Graph) -> None:
         self._graph = graph
         self._impure: list[Node] | None = None
+        self._are_impure: set[Node] = set()
 
     def allow(self, operations: list[Node]) -> bool:
         """Can the operations be brought together: is none carried across an effect, or its own effect across a node?"""
@@ -103,12 +128,15 @@ class _Effects:
                 for node in self._graph.nodes
                 if node.op not in ("placeholder", "output") and node.is_impure()
             ]
+            self._are_impure = set(self._impure)
+        if not self._impure:
+            return True
         inside = set(operations)
         first, last = min(operations), max(operations)
         between = self._impure[bisect_right(self._impure, first) : bisect_left(self._impure, last)]
         if any(node not in inside for node in between):
             return False
-        if not any(node.is_impure() for node in operations):
+        if self._are_impure.isdisjoint(operations):
             return True
         node = first.next
         while node is not last:
@@ -135,8 +163,8 @@ def _returned(graph: Graph) -> list[Argument]:
     return values
 
 
-def _fits(parameters: list[Node], returned: list[Argument], replacement: Graph) -> None:
-    given, results = len(graph_parameters(replacement)), _returned(replacement)
+def _fits(parameters: list[Node], returned: list[Argument], replacement: _Replacement) -> None:
+    given, results = len(replacement.parameters), replacement.results
     if given != len(parameters):
         raise RewriteError(f"the pattern has {len(parameters)} placeholders and the replacement {given}")
     if len(results) != len(returned):
@@ -149,8 +177,8 @@ def _fits(parameters: list[Node], returned: list[Argument], replacement: Graph) 
             )
 
 
-def _has_all(parameters: list[Node], match: Match, replacement: Graph) -> None:
-    for theirs, ours in zip(graph_parameters(replacement), parameters, strict=True):
+def _has_all(parameters: list[Node], match: Match, replacement: _Replacement) -> None:
+    for theirs, ours in zip(replacement.parameters, parameters, strict=True):
         if theirs.users and ours not in match.nodes:
             raise RewriteError(
                 f"the replacement takes {theirs}, for which the pattern has only an unused placeholder",
@@ -163,12 +191,12 @@ def _replace(
     match: Match,
     parameters: list[Node],
     returned: list[Argument],
-    replacement: Graph,
+    replacement: _Replacement,
     now: dict[Node, Argument],
 ) -> Rewrite | None:
     """Rewrite one match; ``None`` if there is no place for the replacement, and then nothing has changed."""
     val_map: dict[Node, Argument] = {}
-    for theirs, ours in zip(graph_parameters(replacement), parameters, strict=True):
+    for theirs, ours in zip(replacement.parameters, parameters, strict=True):
         if ours in match.nodes:
             val_map[theirs] = map_arg(match.nodes[ours], lambda node: _current(node, now))
     place = _place(match, list(val_map.values()))
@@ -176,16 +204,11 @@ def _replace(
         return None
     copied: list[Node] = []
     with graph.inserting_before(place):
-        for node in replacement.nodes:
-            if node.op == "output":
-                break
-            if node.op != "placeholder":
-                new = graph.node_copy(node, val_map.__getitem__)
-                val_map[node] = new
-                copied.append(new)
-    results = tuple(
-        [val_map[value] if isinstance(value, Node) else value for value in _returned(replacement)]
-    )
+        for node in replacement.operations:
+            new = graph.node_copy(node, val_map.__getitem__)
+            val_map[node] = new
+            copied.append(new)
+    results = tuple([val_map[value] if isinstance(value, Node) else value for value in replacement.results])
     inside = set(match.operations())
     for pattern_node, new_value in zip(returned, results, strict=True):
         old = match.nodes[pattern_node] if isinstance(pattern_node, Node) else None
