@@ -11,11 +11,13 @@ import textwrap
 import threading
 import traceback
 from collections.abc import AsyncIterator, Callable, Generator, Iterator
+from types import NotImplementedType
 from typing import Any
 
 import pytest
 
 from dynamo.eval import _frame
+from dynamo.eval._frame import FrameView, GuardedCode
 from tests.oracle.substitute import Guards, Substitutes, always, guarded, hooked
 
 
@@ -259,8 +261,23 @@ def test_an_answer_that_is_no_capture_is_refused() -> None:
     def callback(frame: _frame.FrameView, entries: int) -> Any:
         return 5 if frame.f_code is add.__code__ else None
 
-    with hooked(callback), pytest.raises(TypeError, match="GuardedCode or None, not int"):
+    with hooked(callback), pytest.raises(TypeError, match="GuardedCode, None or NotImplemented, not int"):
         add(1, 2)
+
+
+def test_a_frame_that_is_put_off_is_shown_again() -> None:
+    def f(x: int) -> int:
+        return x
+
+    capture = guarded(lambda x: -x)
+    answers: list[GuardedCode | NotImplementedType] = [NotImplemented, NotImplemented, capture]
+
+    def callback(frame: FrameView, entries: int) -> GuardedCode | NotImplementedType | None:
+        return answers.pop(0) if frame.f_code is f.__code__ else None
+
+    with hooked(callback):
+        assert [f(1), f(2), f(3), f(4)] == [1, 2, -3, -4]
+    assert not answers and _frame.code_stats(f.__code__)["captures"] == 1
 
 
 def test_code_of_a_capture_is_never_shown_itself() -> None:

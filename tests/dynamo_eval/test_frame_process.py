@@ -3,25 +3,23 @@
 from __future__ import annotations
 
 import gc
-import os
-import subprocess
 import sys
-import textwrap
 import tracemalloc
 import weakref
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from types import FunctionType
 from typing import Any
 
 import pytest
 
 from dynamo.eval import _frame
+from tests.oracle import process
 from tests.oracle.substitute import Substitutes, guarded, hooked
 
 PRELUDE = """
 import sys, threading
 from dynamo.eval import _frame
+from tests.oracle import process
 from tests.oracle.substitute import Substitutes, guarded, hooked
 
 def depth_of(function):
@@ -45,17 +43,7 @@ def _forget() -> Iterator[None]:
 
 
 def run_python(source: str) -> str:
-    """What a fresh interpreter prints; it must end well, with nothing on standard error."""
-    path = os.pathsep.join([str(Path(__file__).parents[2]), *filter(None, sys.path)])
-    done = subprocess.run(
-        [sys.executable, "-X", "faulthandler", "-c", PRELUDE + textwrap.dedent(source)],
-        capture_output=True,
-        text=True,
-        timeout=120,
-        env={**os.environ, "PYTHONPATH": path},
-    )
-    assert (done.returncode, done.stderr) == (0, "")
-    return done.stdout
+    return process.run_python(source, PRELUDE)
 
 
 # ---- recursion ----

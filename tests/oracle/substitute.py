@@ -13,10 +13,11 @@ from typing import Any
 
 from dynamo.eval import _frame
 from dynamo.eval._frame import FrameView, GuardedCode
+from dynamo.eval.dispatch import CaptureCallback
 
 
 @contextlib.contextmanager
-def hooked(callback: Callable[[FrameView, int], GuardedCode | None] | None) -> Iterator[None]:
+def hooked(callback: CaptureCallback | None) -> Iterator[None]:
     """The hook with this callback, for the calls in a ``with`` block."""
     previous = _frame.set_eval_frame(callback)
     try:

@@ -157,7 +157,7 @@ static de_Guarded *
 hook_accept(PyCodeObject *code, PyObject *key, PyObject *answer)
 {
     if (!PyObject_TypeCheck(answer, de_GuardedType)) {
-        PyErr_Format(PyExc_TypeError, "a capture callback returns GuardedCode or None, not %.200s",
+        PyErr_Format(PyExc_TypeError, "a capture callback returns GuardedCode, None or NotImplemented, not %.200s",
                      Py_TYPE(answer)->tp_name);
         goto error;
     }
@@ -205,7 +205,12 @@ hook_capture(PyThreadState *tstate, de_Frame *frame, PyCodeObject *code, de_Guar
     de_hook_restore(callback);
     Py_DECREF(view);
     int status = -1;
-    if (answer == Py_None) {
+    if (answer == Py_NotImplemented) {
+        /* Not now: nothing is known about this code. */
+        Py_DECREF(answer);
+        status = 0;
+    }
+    else if (answer == Py_None) {
         Py_DECREF(answer);
         cache = de_cache_ensure(code);
         status = cache ? de_cache_decline(cache, key) : -1;

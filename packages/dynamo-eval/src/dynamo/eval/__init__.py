@@ -3,12 +3,11 @@
 Names are loaded when they are first used, so that `dynamo.eval.bytecode` stays free of torch.
 """
 
-import gc
 from importlib import import_module
-from types import ModuleType
 from typing import TYPE_CHECKING
 
 from dynamo.eval._version import __version__ as __version__
+from dynamo.eval.loading import loading
 
 if TYPE_CHECKING:
     from dynamo.eval.api import OptimizeContext as OptimizeContext
@@ -17,8 +16,6 @@ if TYPE_CHECKING:
     from dynamo.eval.api import compile as compile
     from dynamo.eval.api import disable as disable
     from dynamo.eval.api import explain as explain
-    from dynamo.eval.api import graph_break as graph_break
-    from dynamo.eval.api import is_compiling as is_compiling
     from dynamo.eval.api import optimize as optimize
     from dynamo.eval.api import reset as reset
     from dynamo.eval.api import skip as skip
@@ -39,6 +36,8 @@ if TYPE_CHECKING:
     from dynamo.eval.errors import UsageError as UsageError
     from dynamo.eval.explanation import ExplainOutput as ExplainOutput
     from dynamo.eval.interpret.translator import InstructionTranslator as InstructionTranslator
+    from dynamo.eval.landmarks import graph_break as graph_break
+    from dynamo.eval.landmarks import is_compiling as is_compiling
     from dynamo.eval.output_graph import OutputGraph as OutputGraph
     from dynamo.eval.reporting import report as report
     from dynamo.eval.settings import config as config
@@ -49,13 +48,14 @@ if TYPE_CHECKING:
     from dynamo.eval.variables.wrap import VariableBuilder as VariableBuilder
 
 _HOMES = {
-    "api": "OptimizeContext allow_in_graph assume_constant_result compile disable explain graph_break "
-    "is_compiling optimize reset skip",
+    "api": "OptimizeContext allow_in_graph assume_constant_result compile disable explain optimize "
+    "reset skip",
     "backends": "list_backends lookup_backend register_backend",
     "backends.testing": "CompileCounter CompileCounterWithBackend",
     "convert_frame": "convert_frame convert_frame_assert",
     "errors": "BackendError BreakReason CaptureError GraphBreak InternalError SkipFrame Unsupported UsageError",
     "explanation": "ExplainOutput",
+    "landmarks": "graph_break is_compiling",
     "interpret.translator": "InstructionTranslator",
     "output_graph": "OutputGraph",
     "reporting": "report",
@@ -71,20 +71,11 @@ def __getattr__(name: str) -> object:
     home = _HOME_OF.get(name)
     if home is None:
         raise AttributeError(f"module 'dynamo.eval' has no attribute {name!r}")
-    found: object = getattr(_load(home), name)
+    with loading():
+        module = import_module(f"dynamo.eval.{home}")
+    found: object = getattr(module, name)
     globals()[name] = found
     return found
-
-
-def _load(home: str) -> ModuleType:
-    """A module of this package, loaded without garbage collections: after ``import torch`` each takes some 50 ms."""
-    collecting = gc.isenabled()
-    gc.disable()
-    try:
-        return import_module(f"dynamo.eval.{home}")
-    finally:
-        if collecting:
-            gc.enable()
 
 
 def __dir__() -> list[str]:

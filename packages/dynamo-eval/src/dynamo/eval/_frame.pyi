@@ -1,7 +1,7 @@
 """The C core: frame hook (PEP 523), cache per code object, entry points."""
 
 from collections.abc import Callable
-from types import CellType, CodeType, FunctionType, GenericAlias
+from types import CellType, CodeType, FunctionType, GenericAlias, NotImplementedType
 from typing import Any, Generic, ParamSpec, Protocol, Self, TypeAlias, TypedDict, TypeVar, final, overload
 
 from typing_extensions import disjoint_base
@@ -92,7 +92,7 @@ class GuardedCode:
     def valid(self) -> bool: ...
     def release(self) -> None: ...
 
-_Callback: TypeAlias = Callable[[FrameView, int], GuardedCode | None]
+_Callback: TypeAlias = Callable[[FrameView, int], GuardedCode | NotImplementedType | None]
 
 @disjoint_base
 class KeyedCallback:

@@ -5,7 +5,7 @@ import copy
 import functools
 from collections.abc import Callable, Mapping
 from types import CodeType, FunctionType, MethodType
-from typing import Any, Final, TypeVar, final, overload
+from typing import TYPE_CHECKING, Any, Final, TypeVar, final, overload
 
 import torch
 
@@ -13,26 +13,17 @@ from dynamo.eval import _frame
 from dynamo.eval._frame import set_eval_frame
 from dynamo.eval.backends import lookup_backend
 from dynamo.eval.backends.registry import Backend
-from dynamo.eval.breaks import forget_resume_functions, forget_segments
-from dynamo.eval.convert_frame import (
-    DISABLED,
-    Callback,
-    Observer,
-    convert_frame,
-    convert_frame_assert,
-    is_disabled,
-)
-from dynamo.eval.dispatch import EntryPoint, entry_point, is_wrappable, uncaptured
-from dynamo.eval.errors import GraphBreak, UsageError
-from dynamo.eval.explanation import ExplainOutput, Record, summarize
-from dynamo.eval.interpret.code_view import forget_decoded
-from dynamo.eval.models.pure import pure_model
-from dynamo.eval.sizes import forget_sizes
+from dynamo.eval.convert_frame import convert_frame, convert_frame_assert
+from dynamo.eval.demands import Observer
+from dynamo.eval.disabled import is_disabled, mark_disabled
+from dynamo.eval.dispatch import CaptureCallback, EntryPoint, entry_point, is_wrappable, uncaptured
+from dynamo.eval.errors import UsageError
+from dynamo.eval.loading import loading
+from dynamo.eval.resets import forget_all
 from dynamo.eval.statistics import counters
-from dynamo.eval.variables.base import Translator, VariableTracker
-from dynamo.eval.variables.calls import models
-from dynamo.eval.variables.constant import ConstantVariable
-from dynamo.eval.variables.torch_function import graph_functions
+
+if TYPE_CHECKING:
+    from dynamo.eval.explanation import ExplainOutput
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 
@@ -43,7 +34,7 @@ class OptimizeContext:
 
     def __init__(
         self,
-        callback: Callback | None,
+        callback: CaptureCallback | None,
         backend: str | Backend = "eager",
         nopython: bool = False,
         dynamic: bool | None = None,
@@ -52,7 +43,7 @@ class OptimizeContext:
         self.backend = backend
         self.nopython = nopython
         self.dynamic = dynamic
-        self._before: list[Callback | None] = []
+        self._before: list[CaptureCallback | None] = []
 
     def __call__(self, fn: _F) -> _F:
         """`fn`, captured when it is called: a function, method, class instance or module.
@@ -77,7 +68,7 @@ class OptimizeContext:
         set_eval_frame(self._before.pop())
 
 
-def _wrapped(function: Any, callback: Callback | None) -> Any:
+def _wrapped(function: Any, callback: CaptureCallback | None) -> Any:
     """An entry point with a callback, or the callable with capture off."""
     return uncaptured(function) if callback is None else entry_point(function, callback)
 
@@ -325,7 +316,7 @@ def _skip_function(function: FunctionType) -> None:
     code = function.__code__
     if not is_disabled(code):
         function.__code__ = code = code.replace()
-        DISABLED[id(code)] = code
+        mark_disabled(code)
     _frame.skip_code(code)
 
 
@@ -341,18 +332,17 @@ def _function_behind(fn: Any) -> Any:
 def reset() -> None:
     """Forget all captures, counters, skip marks of capture and resume functions."""
     _frame.reset()
-    forget_resume_functions()
-    forget_segments()
-    forget_decoded()
-    forget_sizes()
+    forget_all()
     counters.clear()
 
 
-def explain(fn: Callable[..., Any]) -> Callable[..., ExplainOutput]:
+def explain(fn: Callable[..., Any]) -> "Callable[..., ExplainOutput]":
     """Call ``explain(fn)(*args)`` to run `fn` captured from scratch and learn graphs, breaks and guards."""
+    with loading():
+        from dynamo.eval.explanation import Record, summarize
 
     @functools.wraps(fn)
-    def run(*args: Any, **kwargs: Any) -> ExplainOutput:
+    def run(*args: Any, **kwargs: Any) -> "ExplainOutput":
         record = Record()
         reset()
         try:
@@ -366,34 +356,16 @@ def explain(fn: Callable[..., Any]) -> Callable[..., ExplainOutput]:
 
 def allow_in_graph(fn: _F) -> _F:
     """Calls of `fn` become one node of the graph; it must be a pure function of tensors and literals."""
+    with loading():
+        from dynamo.eval.variables.torch_function import graph_functions
     graph_functions()[id(fn)] = fn
     return fn
 
 
 def assume_constant_result(fn: _F) -> _F:
     """Calls of `fn` with literals are made once, at capture, and their literal result is taken ever after."""
+    with loading():
+        from dynamo.eval.models.pure import pure_model
+        from dynamo.eval.variables.calls import models
     models(fn)(pure_model(fn))
     return fn
-
-
-def graph_break() -> None:
-    """End the graph here; does nothing when run plainly."""
-
-
-def is_compiling() -> bool:
-    """True while captured code runs this symbolically, False when run plainly."""
-    return False
-
-
-@models(is_compiling)
-def _is_compiling(
-    tx: Translator, args: list[VariableTracker], kwargs: dict[str, VariableTracker]
-) -> VariableTracker:
-    return ConstantVariable(True)
-
-
-@models(graph_break)
-def _graph_break(
-    tx: Translator, args: list[VariableTracker], kwargs: dict[str, VariableTracker]
-) -> VariableTracker:
-    raise GraphBreak("graph_break()", "asked for by the user")

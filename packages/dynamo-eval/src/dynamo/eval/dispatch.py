@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator
+from types import NotImplementedType
 from typing import Any, ParamSpec, TypeAlias, TypeVar, overload
 
 from dynamo.eval._frame import EntryPoint as EntryPoint
@@ -18,8 +19,9 @@ from dynamo.eval._frame import FunctionEntryPoint as FunctionEntryPoint
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
 
-CaptureCallback: TypeAlias = Callable[[FrameView, int], GuardedCode | None]
-"""Shown a frame that no capture fits, and how many captures its code has: a new one, or None to skip it."""
+CaptureCallback: TypeAlias = Callable[[FrameView, int], GuardedCode | NotImplementedType | None]
+"""Shown a frame that no capture fits, and how many captures its code has: a new one, None to skip it from now on, or
+``NotImplemented`` to run it plainly this once."""
 
 
 @overload

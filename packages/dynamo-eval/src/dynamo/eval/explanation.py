@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from types import CodeType
 from typing import final
 
-from dynamo.eval.convert_frame import Capture
+from dynamo.eval.conversion import Capture
 from dynamo.eval.errors import BreakReason
 from fx.codegen import GraphModule
 

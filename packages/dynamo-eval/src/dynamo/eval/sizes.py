@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final, final
 import torch
 
 from dynamo.eval.errors import CaptureError, UsageError
+from dynamo.eval.resets import on_reset
 from dynamo.guards import Source
 
 if TYPE_CHECKING:
@@ -64,6 +65,7 @@ def history_of(code: CodeType) -> SizeHistory:
     return entry[1]
 
 
+@on_reset
 def forget_sizes() -> None:
     """Every size is new again."""
     _HISTORIES.clear()

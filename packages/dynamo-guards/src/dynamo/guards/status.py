@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, TypeVar
 
 import torch
 
@@ -13,6 +15,7 @@ from dynamo.guards._unbound import UNBOUND
 from dynamo.guards.kinds.tensors import check_facts
 from dynamo.guards.layout import install_layout
 
+_T = TypeVar("_T")
 LOG: Final = logging.getLogger("dynamo.guards")
 
 
@@ -59,8 +62,19 @@ def _install() -> tuple[str, dict[str, str]]:
     _check.tensor_fallback(check_facts)
     _check.set_report(report_error)
     _check.set_unbound(UNBOUND)
+    return _in_quiet(_probe)
+
+
+def _probe() -> tuple[str, dict[str, str]]:
     ambient.install_ambient()
     return install_layout()
+
+
+def _in_quiet(probe: Callable[[], _T]) -> _T:
+    """What `probe` returns in a thread of its own: inference mode, autocast, function and dispatch modes and transforms
+    belong to a thread, so whoever imports us under one must neither see our trials nor spoil them."""
+    with ThreadPoolExecutor(1) as quiet:
+        return quiet.submit(probe).result()
 
 
 _TENSORS: Final = _install()

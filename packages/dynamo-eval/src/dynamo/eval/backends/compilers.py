@@ -1,10 +1,14 @@
 """Backends that compile the graph; each brings its compiler in when it is first used."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dynamo.eval.backends.registry import register_backend
-from fx.codegen import GraphModule
+
+if TYPE_CHECKING:
+    from fx.codegen import GraphModule
 
 
 @register_backend(tags=["debug"])

@@ -1,10 +1,14 @@
 """Backends that run the graph by Python alone."""
 
+from __future__ import annotations
+
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dynamo.eval.backends.registry import register_backend
-from fx.codegen import GraphModule
+
+if TYPE_CHECKING:
+    from fx.codegen import GraphModule
 
 
 @register_backend

@@ -1,9 +1,7 @@
 """Graph breaks: where a frame may be split, and the rest of a function as a function."""
 
 from dynamo.eval.breaks.driver import Driver as Driver
-from dynamo.eval.breaks.driver import forget_segments as forget_segments
 from dynamo.eval.breaks.resume import ResumePoint as ResumePoint
-from dynamo.eval.breaks.resume import forget_resume_functions as forget_resume_functions
 from dynamo.eval.breaks.resume import is_resume_code as is_resume_code
 from dynamo.eval.breaks.resume import load_rest as load_rest
 from dynamo.eval.breaks.resume import resume_function as resume_function

@@ -24,6 +24,7 @@ from dynamo.eval.bytecode import (
     create,
     reads_unbound_cell,
 )
+from dynamo.eval.resets import on_reset
 
 __all__ = ["Driver"]
 
@@ -53,6 +54,7 @@ def segment_code(blocks: Blocks, code: CodeType, segment: Segment) -> CodeType:
     return made
 
 
+@on_reset
 def forget_segments() -> None:
     """Drop the code of all segments; new ones are made when needed."""
     _KEPT.clear()

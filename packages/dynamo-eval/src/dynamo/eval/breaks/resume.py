@@ -21,6 +21,7 @@ from dynamo.eval.bytecode import (
     decode,
     remove_unreachable,
 )
+from dynamo.eval.resets import on_reset
 
 _DROPPED_FLAGS: Final = inspect.CO_VARARGS | inspect.CO_VARKEYWORDS
 _CAPACITY: Final = 4096
@@ -64,6 +65,7 @@ def is_resume_code(code: CodeType) -> bool:
     return entry is not None and entry[0] is code
 
 
+@on_reset
 def forget_resume_functions() -> None:
     """Drop all resume functions; new ones are made when needed."""
     _MADE.clear()

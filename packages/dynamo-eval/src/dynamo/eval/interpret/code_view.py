@@ -6,6 +6,7 @@ from types import CodeType
 from typing import final
 
 from dynamo.eval.bytecode import Instruction, decode
+from dynamo.eval.resets import on_reset
 
 
 @final
@@ -42,6 +43,7 @@ def decoded(code: CodeType) -> DecodedCode:
     return view
 
 
+@on_reset
 def forget_decoded() -> None:
     """Empty the cache."""
     _DECODED.clear()

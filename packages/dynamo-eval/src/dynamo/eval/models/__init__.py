@@ -8,6 +8,7 @@ from dynamo.eval.models import inspection as _inspection
 from dynamo.eval.models import instances as _instances
 from dynamo.eval.models import iteration as _iteration
 from dynamo.eval.models import itertools_calls as _itertools_calls
+from dynamo.eval.models import landmarks as _landmarks
 from dynamo.eval.models import pure as _pure
 from dynamo.eval.models import torch_calls as _torch_calls
 
@@ -20,6 +21,7 @@ __all__ = [
     "_instances",
     "_iteration",
     "_itertools_calls",
+    "_landmarks",
     "_pure",
     "_torch_calls",
 ]
