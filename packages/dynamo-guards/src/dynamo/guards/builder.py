@@ -9,7 +9,6 @@ Source: seed "TorchDynamo overview", part on making guards.
 from __future__ import annotations
 
 import enum
-import functools
 import operator
 import types
 import weakref
@@ -20,7 +19,7 @@ import torch
 
 from dynamo.guards import _check, ambient
 from dynamo.guards.errors import GuardBuildError
-from dynamo.guards.kinds.ambient import AmbientIs
+from dynamo.guards.kinds.ambient import AmbientIs, ModesAre
 from dynamo.guards.kinds.clause import Clause, Test, short
 from dynamo.guards.kinds.containers import ClassHolds, HasAttribute, IteratorAt, Keys, Length, Member
 from dynamo.guards.kinds.relations import Related
@@ -596,8 +595,7 @@ class GuardBuilder:
         for mode in modes:
             self.watch(mode)
         if modes:
-            test = functools.partial(ambient.modes_are, tuple(id(mode) for mode in modes))
-            self.add(Holds(guard, source, test, f"the modes {short(modes)} on the stacks"))
+            self.add(ModesAre(guard, source, tuple(id(mode) for mode in modes), short(modes)))
 
     def GRAD_MODE(self, guard: Guard) -> None:
         """Grad mode and inference mode."""

@@ -58,6 +58,7 @@ FUNCTIONS: Final[Mapping[str, object]] = {
     "___tuple_iterator_item": _check.tuple_iterator_item,
     "___is_unbound": _is_unbound,
     "___ambient": ambient.read,
+    "___modes_are": ambient.modes_are,
     "___missing": MISSING,
 }
 """What generated text may call."""

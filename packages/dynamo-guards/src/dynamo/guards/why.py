@@ -9,6 +9,7 @@ from dynamo.guards.kinds.clause import Clause, short
 from dynamo.guards.kinds.values import IsUnbound
 from dynamo.guards.python import MISSING, CheckText, generate_single
 from dynamo.guards.scope import GuardScope
+from dynamo.guards.sources import AmbientSource
 from dynamo.guards.status import report_error
 
 
@@ -78,7 +79,7 @@ def _met(clause: Clause, scope: GuardScope) -> str:
 
 
 def _name(clause: Clause) -> str:
-    return clause.source.name() if clause.guard.kind != "AMBIENT" else "torch"
+    return "torch" if isinstance(clause.source, AmbientSource) else clause.source.name()
 
 
 def in_words(clauses: Sequence[Clause]) -> tuple[str, ...]:

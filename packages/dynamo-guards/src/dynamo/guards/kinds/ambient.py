@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
 from typing import final
 
 from dynamo.guards import _check, ambient
-from dynamo.guards.kinds.clause import Clause, Test
+from dynamo.guards.kinds.clause import Clause, Test, short
 from dynamo.guards.sources import Bind
 
 
@@ -35,4 +36,25 @@ class AmbientIs(Clause):
         return f"{self.state.replace('_', ' ')} {ambient.in_words(self.state, self.number)}"
 
     def met(self, value: object) -> str:
-        return ambient.in_words(self.state, ambient.read(self.state))
+        return f"{self.state.replace('_', ' ')} {ambient.in_words(self.state, ambient.read(self.state))}"
+
+
+@final
+@dataclass(slots=True, eq=False)
+class ModesAre(Clause):
+    """Exactly these modes are on the stacks of torch-function and dispatch modes; the builder watches their lives."""
+
+    ids: tuple[int, ...]
+    described: str
+
+    def text(self, ref: str, bind: Bind) -> str:
+        return f"___modes_are({self.ids}, {ref})"
+
+    def native(self) -> Test:
+        return Test("TEST_CALL", operand=functools.partial(ambient.modes_are, self.ids))
+
+    def expected(self) -> str:
+        return f"the modes {self.described} on the stacks"
+
+    def met(self, value: object) -> str:
+        return f"the modes {short(ambient.active_modes())}"

@@ -6,9 +6,11 @@ why they agree.
 
 from __future__ import annotations
 
+import os
+import sys
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from dynamo.guards.sources import Bind, Guard, Source
 
@@ -27,13 +29,38 @@ class Test(NamedTuple):
     related: tuple[Source, ...] = ()
 
 
+_LONG_INT_BITS: Final = 4096
+"""Longer ints have no repr: Python refuses to write them (`sys.set_int_max_str_digits`)."""
+
+
 def short(value: object, limit: int = 80) -> str:
     """A repr that never raises and never fills the screen."""
+    if type(value) is int and value.bit_length() > _LONG_INT_BITS:
+        return f"<int of {value.bit_length()} bits>"
     try:
         text = repr(value)
     except Exception as error:  # the user's __repr__ may do anything
         text = f"<{type(value).__qualname__} whose repr raises {type(error).__name__}>"
     return text if len(text) <= limit else text[: limit - 1] + "…"
+
+
+def apart(value: object, expected: object) -> str:
+    """`short` of a value that must not read like another one: where both begin alike, what comes after."""
+    text = short(value)
+    if text != short(expected):
+        return text
+    whole, other = short(value, sys.maxsize), short(expected, sys.maxsize)
+    place = len(os.path.commonprefix((whole, other)))
+    if whole == other:
+        return f"another {text}"
+    here, there = (each[max(place - 1, 0) : place + 20] for each in (whole, other))
+    return f"{text} that has …{here} where …{there} was, from character {place} of its repr"
+
+
+def type_apart(cls: type, expected: str) -> str:
+    """``type int``; ``another type Net`` for a class that has the name of the expected one."""
+    name = cls.__qualname__
+    return f"another type {name}" if name == expected else f"type {name}"
 
 
 @dataclass(slots=True, eq=False)

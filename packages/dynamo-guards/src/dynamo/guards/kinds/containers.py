@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import final
 
-from dynamo.guards.kinds.clause import Clause, Test, short
+from dynamo.guards import _check
+from dynamo.guards.kinds.clause import Clause, Test, apart, short, type_apart
 from dynamo.guards.sources import Bind
-from dynamo.guards.sources.steps import literal
+from dynamo.guards.sources.steps import literal, ordered_keys
 
 
 @final
@@ -48,7 +50,9 @@ class Keys(Clause):
         return f"the keys {short(list(self.keys))}"
 
     def met(self, value: object) -> str:
-        return f"the keys {short(list(value))}" if isinstance(value, dict) else short(value)
+        if not isinstance(value, dict):
+            return short(value)
+        return f"the keys {apart(list(ordered_keys(value)), list(self.keys))}"
 
 
 @final
@@ -130,3 +134,9 @@ class IteratorAt(Clause):
 
     def expected(self) -> str:
         return f"a tuple iterator at position {self.index} with {self.left} items left"
+
+    def met(self, value: object) -> str:
+        if type(value) is not type(iter(())):
+            return type_apart(type(value), "tuple_iterator")
+        index = _check.tuple_iterator_index(value)
+        return f"one at position {index} with {operator.length_hint(value)} items left"

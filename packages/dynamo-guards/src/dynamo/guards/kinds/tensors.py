@@ -13,7 +13,7 @@ from typing import Final, final
 import torch
 
 from dynamo.guards import _check
-from dynamo.guards.kinds.clause import Clause, Test, short
+from dynamo.guards.kinds.clause import Clause, Test, short, type_apart
 from dynamo.guards.layout import torch_metadata
 from dynamo.guards.sources import Bind
 
@@ -39,6 +39,7 @@ class TensorKind:
 
 
 _KIND_FACTS: Final = tuple(field.name for field in fields(TensorKind))
+_CLASS_FACTS: Final = ("class_name", "class_id")
 _NATIVE_KINDS: Final[dict[tuple[type, bytes], TensorKind]] = {}
 """Kinds whose native answers were compared with torch's, for tensors of torch's own two classes; a few dozen at most."""
 
@@ -122,6 +123,12 @@ def _native_kind(tensor: torch.Tensor) -> TensorKind | None:
     return kind
 
 
+def _instead(name: str, want: object, have: object) -> str:
+    if name == "keys" and isinstance(want, int) and isinstance(have, int):
+        want, have = map(torch._C.DispatchKeySet.from_raw_repr, (want, have))
+    return f"{name} {short(have)} instead of {short(want)}"
+
+
 @final
 @dataclass(slots=True, eq=False)
 class TensorIs(Clause):
@@ -138,13 +145,20 @@ class TensorIs(Clause):
     def expected(self) -> str:
         kind = self.spec.kind
         shape = "×".join("?" if size is None else str(size) for size in self.spec.sizes or ())
-        return f"{kind.class_name} of {kind.dtype}, shape ({shape}), on {kind.device}"
+        words = f"{kind.class_name} of {kind.dtype}, shape ({shape}), on {kind.device}"
+        if self.spec.storage_offset is not None:
+            words += f", storage offset {self.spec.storage_offset}"
+        return words if kind.data_pointer is None else f"{words}, data at address {kind.data_pointer}"
 
     def met(self, value: object) -> str:
         if not isinstance(value, torch.Tensor):
             return f"type {type(value).__qualname__}"
-        found = differences(self.spec, value)
-        return ", ".join(f"{name} {short(have)} instead of {short(want)}" for name, want, have in found)
+        kind = self.spec.kind
+        words = [] if id(type(value)) == kind.class_id else [type_apart(type(value), kind.class_name)]
+        told = [fact for fact in differences(self.spec, value) if fact[0] not in _CLASS_FACTS]
+        others = [fact for fact in told if fact[0] != "keys"]  # the keys follow from most of the others
+        words += [_instead(*fact) for fact in (others or ([] if words else told))]
+        return ", ".join(words)
 
 
 def _free_dims(tensor: torch.Tensor, dynamic_dims: Sequence[int] | bool) -> tuple[int, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final, final
 
-from dynamo.guards.kinds.clause import Clause, Test, short
+from dynamo.guards.kinds.clause import Clause, Test, apart, short, type_apart
 from dynamo.guards.sources import Bind, Source
 from dynamo.guards.sources.steps import has_literal
 
@@ -30,7 +30,7 @@ class TypeIs(Clause):
         return f"type {self.type_name}"
 
     def met(self, value: object) -> str:
-        return f"type {type(value).__qualname__}"
+        return type_apart(type(value), self.type_name)
 
 
 @final
@@ -108,7 +108,8 @@ class Equals(Clause):
         return f"type {type(self.value).__qualname__}, {short(self.value)}"
 
     def met(self, value: object) -> str:
-        return short(value) if type(value) is type(self.value) else f"type {type(value).__qualname__}"
+        cls = type(self.value)
+        return apart(value, self.value) if type(value) is cls else type_apart(type(value), cls.__qualname__)
 
 
 @final

@@ -9,6 +9,7 @@ from __future__ import annotations
 import keyword
 import types
 import weakref
+from abc import abstractmethod
 from collections import OrderedDict
 from collections.abc import Hashable
 from dataclasses import dataclass
@@ -132,6 +133,16 @@ class StepSource(Source):
     def guard_source(self) -> GuardSource:
         return self.origin.guard_source
 
+    @abstractmethod
+    def step(self, base: str, bind: Bind) -> str:
+        """The path as Python, given the text of the path that it extends."""
+
+    def expression(self, bind: Bind) -> str:
+        return self.step(self.origin.expression(bind), bind)
+
+    def name(self) -> str:
+        return self.step(self.origin.name(), repr)
+
 
 @final
 @dataclass(frozen=True, slots=True)
@@ -140,8 +151,7 @@ class AttrSource(StepSource):
 
     attr: str
 
-    def expression(self, bind: Bind) -> str:
-        base = self.origin.expression(bind)
+    def step(self, base: str, bind: Bind) -> str:
         return f"{base}.{self.attr}" if _is_plain_name(self.attr) else f"getattr({base}, {self.attr!r})"
 
     def load(self, scope: Scope) -> object:
@@ -162,8 +172,8 @@ class AttrSource(StepSource):
 class InstanceDictSource(StepSource):
     """``origin.__dict__``."""
 
-    def expression(self, bind: Bind) -> str:
-        return f"{self.origin.expression(bind)}.__dict__"
+    def step(self, base: str, bind: Bind) -> str:
+        return f"{base}.__dict__"
 
     def load(self, scope: Scope) -> object:
         return self.origin.load(scope).__dict__
@@ -179,8 +189,8 @@ class ItemSource(StepSource):
 
     key: Hashable
 
-    def expression(self, bind: Bind) -> str:
-        return f"{self.origin.expression(bind)}[{literal(self.key, bind)}]"
+    def step(self, base: str, bind: Bind) -> str:
+        return f"{base}[{literal(self.key, bind)}]"
 
     def load(self, scope: Scope) -> object:
         base = self.origin.load(scope)
@@ -214,8 +224,8 @@ class DictKeySource(StepSource):
 
     index: int
 
-    def expression(self, bind: Bind) -> str:
-        return f"list({self.origin.expression(bind)})[{self.index}]"
+    def step(self, base: str, bind: Bind) -> str:
+        return f"list({base})[{self.index}]"
 
     def load(self, scope: Scope) -> object:
         base = self.origin.load(scope)
@@ -234,8 +244,8 @@ class DictKeySource(StepSource):
 class TypeSource(StepSource):
     """``type(origin)``."""
 
-    def expression(self, bind: Bind) -> str:
-        return f"type({self.origin.expression(bind)})"
+    def step(self, base: str, bind: Bind) -> str:
+        return f"type({base})"
 
     def load(self, scope: Scope) -> object:
         return type(self.origin.load(scope))
@@ -251,8 +261,8 @@ class ClassAttrSource(StepSource):
 
     attr: str
 
-    def expression(self, bind: Bind) -> str:
-        return f"___class_lookup({self.origin.expression(bind)}, {self.attr!r})"
+    def step(self, base: str, bind: Bind) -> str:
+        return f"___class_lookup({base}, {self.attr!r})"
 
     def load(self, scope: Scope) -> object:
         base = self.origin.load(scope)
@@ -285,10 +295,10 @@ class SuperSource(StepSource):
             raise LookupError("the class of super() has died")
         return found
 
-    def expression(self, bind: Bind) -> str:
+    def step(self, base: str, bind: Bind) -> str:
         found = self.reference()
         after = f"{id(found)}" if found is not None else "0"
-        return f"___super_lookup({after}, {self.origin.expression(bind)}, {self.attr!r})"
+        return f"___super_lookup({after}, {base}, {self.attr!r})"
 
     def name(self) -> str:
         found = self.reference()
@@ -318,8 +328,8 @@ def super_lookup(after_id: int, value: object, name: str) -> object:
 class WeakRefCallSource(StepSource):
     """``origin()`` of a weak reference: the object it points to."""
 
-    def expression(self, bind: Bind) -> str:
-        return f"{self.origin.expression(bind)}()"
+    def step(self, base: str, bind: Bind) -> str:
+        return f"{base}()"
 
     def load(self, scope: Scope) -> object:
         ref = self.origin.load(scope)
@@ -341,8 +351,8 @@ class TupleIteratorItemSource(StepSource):
 
     offset: int
 
-    def expression(self, bind: Bind) -> str:
-        return f"___tuple_iterator_item({self.origin.expression(bind)}, {self.offset})"
+    def step(self, base: str, bind: Bind) -> str:
+        return f"___tuple_iterator_item({base}, {self.offset})"
 
     def load(self, scope: Scope) -> object:
         return _check.tuple_iterator_item(self.origin.load(scope), self.offset)
@@ -357,8 +367,8 @@ class FunctionPartSource(StepSource):
 
     part: str
 
-    def expression(self, bind: Bind) -> str:
-        return f"{self.origin.expression(bind)}.{self.part}"
+    def step(self, base: str, bind: Bind) -> str:
+        return f"{base}.{self.part}"
 
     def load(self, scope: Scope) -> object:
         return getattr(self.origin.load(scope), self.part)
@@ -398,8 +408,8 @@ class NNModuleSource(StepSource):
         local = self.origin.guard_source.is_local()
         return GuardSource.LOCAL_NN_MODULE if local else GuardSource.GLOBAL_NN_MODULE
 
-    def expression(self, bind: Bind) -> str:
-        return self.origin.expression(bind)
+    def step(self, base: str, bind: Bind) -> str:
+        return base
 
     def load(self, scope: Scope) -> object:
         return self.origin.load(scope)
