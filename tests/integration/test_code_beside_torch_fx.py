@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from fx.codegen.interop import from_torch
 from fx.trace import symbolic_trace
-from tests.fx_trace.test_models import IMAGES, MODELS
+from tests.oracle.architectures import ARCHITECTURES, inputs_of
 
 
 class UNet(nn.Module):
@@ -51,13 +51,15 @@ class Transformer(nn.Module):
 
 
 PLAIN: dict[str, Callable[[], nn.Module]] = {
-    **{name: make for name, make in MODELS.items() if name != "resnet"},
+    **{name: make for name, make in ARCHITECTURES.items() if name != "ResNet-50"},
     "unet": UNet,
     "transformer": Transformer,
     "mlp": lambda: nn.Sequential(
         nn.Flatten(), nn.Linear(3 * 32 * 32, 8), nn.GELU(), nn.Dropout(), nn.Linear(8, 2)
     ),
 }
+
+IMAGES = torch.randn(2, 3, 32, 32)
 
 
 def lines(code: str) -> list[str]:
@@ -74,13 +76,14 @@ def test_code_is_the_same_line_by_line(name: str) -> None:
     module = PLAIN[name]().eval()
     ours, theirs = symbolic_trace(module), torch.fx.symbolic_trace(module)
     assert lines(ours.code) == [released(line) for line in lines(theirs.code)]
-    torch.testing.assert_close(ours(IMAGES), theirs(IMAGES), rtol=0, atol=0)
-    torch.testing.assert_close(from_torch(theirs)(IMAGES), theirs(IMAGES), rtol=0, atol=0)
+    (x,) = inputs_of(name).values() if name in ARCHITECTURES else (IMAGES,)
+    torch.testing.assert_close(ours(x), theirs(x), rtol=0, atol=0)
+    torch.testing.assert_close(from_torch(theirs)(x), theirs(x), rtol=0, atol=0)
     assert lines(from_torch(theirs).code) == lines(ours.code)
 
 
 def test_in_place_addition_stays_in_place_where_torch_fx_adds() -> None:
-    module = MODELS["resnet"]().eval()
+    module = ARCHITECTURES["ResNet-50"]().eval()
     ours, theirs = symbolic_trace(module), torch.fx.symbolic_trace(module)
 
     def in_place(line: str) -> str:
