@@ -774,3 +774,27 @@ def test_traces_nest() -> None:
     graph = Retracing().trace(Nested())
     assert [n.target for n in graph.find_nodes(op="call_module")][2] == "inner.2"
     assert [n.op for n in inner[0].nodes][:2] == ["placeholder", "get_attr"]
+
+
+def test_a_membership_test_goes_through_an_overridden_iter() -> None:
+    class Deciding(ft.Tracer):
+        def iter(self, obj: ft.Proxy) -> Any:
+            return iter([obj[0], obj[1]])
+
+        def to_bool(self, obj: ft.Proxy) -> bool:
+            return str(obj.node.args[1]) == "3" and obj.node.args[0].name == "getitem_1"  # type: ignore[union-attr]  # a node
+
+    def f(x: Any) -> Any:
+        return x + 1 if 3 in x else x - 1
+
+    class TorchsDeciding(torch.fx.Tracer):
+        def iter(self, obj: Any) -> Any:
+            return iter([obj[0], obj[1]])
+
+        def to_bool(self, obj: Any) -> bool:
+            return str(obj.node.args[1]) == "3" and obj.node.args[0].name == "getitem_1"
+
+    ours, theirs = Deciding().trace(f), TorchsDeciding().trace(f)
+    assert [node.name for node in ours.nodes] == [node.name for node in theirs.nodes]
+    with pytest.raises(ft.TraceError, match="whether `x` holds the item"):
+        ft.symbolic_trace(f)

@@ -375,6 +375,8 @@ class Proxy(_Bare):
         )
 
     def __contains__(self, item: object) -> bool:
+        if type(self).__iter__ is not Proxy.__iter__ or type(self.tracer).iter is not TracerBase.iter:
+            return any(element is item or element == item for element in self)
         raise ControlFlowError(
             f"`in` gives a truth value, and whether `{self.node.name}` holds the item is not known while tracing. Write "
             "`(x == item).any()` and keep it a traced value, or keep the test as one call (fx.trace.wrap).",
