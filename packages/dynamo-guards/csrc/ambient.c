@@ -8,38 +8,13 @@
 #include <dlfcn.h>
 #include <string.h>
 
-#define AMBIENT_MAX 32
-
 enum { AMBIENT_BOOL, AMBIENT_INT8, AMBIENT_INT, AMBIENT_INT64 };
-
-/* Every reader is called as a function of one word that gives one word.  The callee reads what it declares (an unused
- * argument is ignored by the C calling conventions that libtorch is built for), and what is no part of its result is
- * masked off. */
-typedef uint64_t (*ambient_Reader)(intptr_t argument);
-
-typedef struct {
-    ambient_Reader read;
-    intptr_t argument; /* the object when the function is a method */
-    uint64_t mask;
-} ambient_Entry;
 
 static const uint64_t ambient_masks[] = {
     [AMBIENT_BOOL] = 0xFF, [AMBIENT_INT8] = 0xFF, [AMBIENT_INT] = 0xFFFFFFFF, [AMBIENT_INT64] = UINT64_MAX};
 
-static ambient_Entry ambient_entries[AMBIENT_MAX];
-static Py_ssize_t ambient_count = 0;
-
-static Py_ssize_t
-ambient_read(const ambient_Entry *entry)
-{
-    return (Py_ssize_t)(entry->read(entry->argument) & entry->mask);
-}
-
-int
-dg_ambient_check(Py_ssize_t which, Py_ssize_t expected)
-{
-    return which >= 0 && which < ambient_count && ambient_read(&ambient_entries[which]) == expected;
-}
+dg_Ambient dg_ambients[DG_AMBIENT_MAX];
+Py_ssize_t dg_ambient_count = 0;
 
 /* ambient_register(library, symbol, context_symbol | None, kind, argument) -> index or None */
 static PyObject *
@@ -53,15 +28,15 @@ ambient_register(PyObject *module, PyObject *args)
     void *handle = dlopen(library, RTLD_LAZY | RTLD_NOLOAD);
     void *function = handle != NULL ? dlsym(handle, symbol) : NULL;
     void *getter = handle != NULL && context != NULL ? dlsym(handle, context) : NULL;
-    if (function == NULL || (context != NULL && getter == NULL) || ambient_count == AMBIENT_MAX ||
+    if (function == NULL || (context != NULL && getter == NULL) || dg_ambient_count == DG_AMBIENT_MAX ||
         kind < AMBIENT_BOOL || kind > AMBIENT_INT64) {
         Py_RETURN_NONE;
     }
-    ambient_Entry *entry = &ambient_entries[ambient_count];
+    dg_Ambient *entry = &dg_ambients[dg_ambient_count];
     memcpy(&entry->read, &function, sizeof function);
     entry->argument = getter != NULL ? (intptr_t)((void *(*)(void))getter)() : argument;
     entry->mask = ambient_masks[kind];
-    return PyLong_FromSsize_t(ambient_count++);
+    return PyLong_FromSsize_t(dg_ambient_count++);
 }
 
 static PyObject *
@@ -71,11 +46,11 @@ ambient_value(PyObject *module, PyObject *index)
     if (which == -1 && PyErr_Occurred()) {
         return NULL;
     }
-    if (which < 0 || which >= ambient_count) {
+    if (which < 0 || which >= dg_ambient_count) {
         PyErr_SetString(PyExc_IndexError, "no such ambient state");
         return NULL;
     }
-    return PyLong_FromSsize_t(ambient_read(&ambient_entries[which]));
+    return PyLong_FromSsize_t(dg_ambient_read(&dg_ambients[which]));
 }
 
 PyMethodDef dg_ambient_methods[] = {

@@ -126,8 +126,34 @@ int dg_dict_keys(PyObject *dict, PyObject *keys);
 int dg_tensor_check(PyObject *spec, PyObject *value); /* 1, 0, -1 with exception */
 extern PyMethodDef dg_tensor_methods[];
 
-/* ambient.c: 1 = state has the expected number. */
-int dg_ambient_check(Py_ssize_t which, Py_ssize_t expected);
+/* ambient.c */
+#define DG_AMBIENT_MAX 32
+
+/* Every reader is called as a function of one word that gives one word.  The callee reads what it declares (an unused
+ * argument is ignored by the C calling conventions that libtorch is built for), and what is no part of its result is
+ * masked off. */
+typedef struct {
+    uint64_t (*read)(intptr_t argument);
+    intptr_t argument; /* the object when the function is a method */
+    uint64_t mask;
+} dg_Ambient;
+
+extern dg_Ambient dg_ambients[DG_AMBIENT_MAX];
+extern Py_ssize_t dg_ambient_count;
+
+static inline Py_ssize_t
+dg_ambient_read(const dg_Ambient *state)
+{
+    return (Py_ssize_t)(state->read(state->argument) & state->mask);
+}
+
+/* 1 = the state has the expected number, 0 = not. */
+static inline int
+dg_ambient_check(Py_ssize_t which, Py_ssize_t expected)
+{
+    return which >= 0 && which < dg_ambient_count && dg_ambient_read(&dg_ambients[which]) == expected;
+}
+
 extern PyMethodDef dg_ambient_methods[];
 
 /* program.c */

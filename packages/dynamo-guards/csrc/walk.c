@@ -217,8 +217,6 @@ walk_step(const dg_Instruction *in, const dg_Frame *frame, dg_Register *register
         return (Py_ssize_t)registers[in->source].value == in->number;
     case DG_TEST_TENSOR:
         return dg_tensor_check(in->object, registers[in->source].value);
-    case DG_TEST_AMBIENT:
-        return dg_ambient_check(in->source, in->number);
     default:
         return dg_step(in, frame, registers);
     }
@@ -229,7 +227,13 @@ walk_all(const dg_Program *self, const dg_Frame *frame, dg_Register *registers)
 {
     const dg_Instruction *end = self->code + self->count;
     for (const dg_Instruction *in = self->code; in < end; in = dg_next(in)) {
-        if (walk_runs_python(in)) {
+        if (in->op == DG_TEST_AMBIENT) { /* some ten in a row begin most programs */
+            if (!dg_ambient_check(in->source, in->number)) {
+                return 0;
+            }
+            continue;
+        }
+        if (self->owns && walk_runs_python(in)) {
             walk_own(registers, self->register_count);
         }
         int going = walk_step(in, frame, registers);
