@@ -11,6 +11,8 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from torch.overrides import TorchFunctionMode
+from torch.utils._python_dispatch import TorchDispatchMode
 
 import dynamo.eval as dynamo
 from dynamo.eval.backends.testing import CompileCounter
@@ -105,6 +107,54 @@ def test_settings_are_restored_and_unknown_ones_refused() -> None:
     assert dynamo.config.cache_size_limit == before
     with pytest.raises(AttributeError, match="no_such"), dynamo.config.patch(no_such=1):
         pass
+
+
+class Functions(TorchFunctionMode):
+    """Notes the functions of torch that are called."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.seen: list[str] = []
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        self.seen.append(str(func))
+        return func(*args, **(kwargs or {}))
+
+
+class Dispatches(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch leaves it untyped
+    """Notes the operators that run."""
+
+    def __init__(self) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]  # torch leaves it untyped
+        self.seen: list[str] = []
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        self.seen.append(str(func))
+        return func(*args, **(kwargs or {}))
+
+
+@pytest.mark.parametrize("kind", [Functions, Dispatches])
+@pytest.mark.parametrize("nopython", [False, True])
+def test_a_mode_of_the_user_sees_what_it_sees_of_eager_and_capture_comes_after_it(
+    kind: type[Functions | Dispatches], nopython: bool
+) -> None:
+    def f(a: torch.Tensor) -> torch.Tensor:
+        return (a @ a).sin() + 1
+
+    def seen(call: Callable[[torch.Tensor], object]) -> list[str]:
+        a = torch.ones(2, 2)
+        mode = kind()
+        with mode:
+            call(a)
+        return mode.seen
+
+    counter = CompileCounter()
+    captured = dynamo.optimize(counter, nopython=nopython)(f)
+    assert seen(captured) == seen(captured) == seen(f)
+    assert counter.frame_count == 0
+    captured(torch.ones(2, 2))
+    assert counter.frame_count == 1
+    assert seen(captured) == seen(f)
 
 
 def test_a_disabled_function_runs_plainly_between_two_graphs() -> None:

@@ -129,6 +129,16 @@ hook_pass(PyThreadState *tstate, de_Frame *frame, int throwflag)
     return result;
 }
 
+/* Run the frame, and what it calls, without the hook. */
+static PyObject *
+hook_pass_unhooked(PyThreadState *tstate, de_Frame *frame, int throwflag)
+{
+    PyObject *callback = de_hook_set(NULL);
+    PyObject *result = hook_pass(tstate, frame, throwflag);
+    de_hook_restore(callback);
+    return result;
+}
+
 /* Deep in the C stack: run without the hook, where Python calls need no C stack; or give up before it ends. */
 static PyObject *
 hook_pass_deep(PyThreadState *tstate, de_Frame *frame, int throwflag, de_Stack left)
@@ -138,10 +148,7 @@ hook_pass_deep(PyThreadState *tstate, de_Frame *frame, int throwflag, de_Stack l
         PyErr_SetString(PyExc_RecursionError, "maximum recursion depth exceeded");
         return NULL;
     }
-    PyObject *callback = de_hook_set(NULL);
-    PyObject *result = hook_pass(tstate, frame, throwflag);
-    de_hook_restore(callback);
-    return result;
+    return hook_pass_unhooked(tstate, frame, throwflag);
 }
 
 static inline int
@@ -175,7 +182,7 @@ error:
     return NULL;
 }
 
-/* Ask the callback about a frame that no capture fits. 1 *found is one (new reference), 0 skip it, -1 error. */
+/* Ask the callback about a frame that no capture fits. 1 *found is one (new reference), 0 skip it, 2 not now, -1 error. */
 static int
 hook_capture(PyThreadState *tstate, de_Frame *frame, PyCodeObject *code, de_Guarded **found)
 {
@@ -206,9 +213,8 @@ hook_capture(PyThreadState *tstate, de_Frame *frame, PyCodeObject *code, de_Guar
     Py_DECREF(view);
     int status = -1;
     if (answer == Py_NotImplemented) {
-        /* Not now: nothing is known about this code. */
         Py_DECREF(answer);
-        status = 0;
+        status = 2;
     }
     else if (answer == Py_None) {
         Py_DECREF(answer);
@@ -296,6 +302,9 @@ hook_evaluate(PyThreadState *tstate, de_Frame *frame, int throwflag)
     }
     if (status == 0) {
         return hook_pass(tstate, frame, throwflag);
+    }
+    if (status == 2) {
+        return hook_pass_unhooked(tstate, frame, throwflag);
     }
     PyObject *result = hook_run(tstate, frame, found);
     Py_DECREF(found);

@@ -9,8 +9,10 @@ import inspect
 import logging
 import os
 from dataclasses import dataclass
-from types import CodeType
+from types import CodeType, NotImplementedType
 from typing import Any, Final
+
+from torch.utils._device import DeviceContext
 
 import dynamo.guards
 import fx.codegen
@@ -36,6 +38,7 @@ from dynamo.eval.settings import config
 from dynamo.eval.sizes import SizePolicy, history_of
 from dynamo.eval.statistics import counters
 from dynamo.guards import CheckFunctionManager, GuardBuildError, GuardScope
+from dynamo.guards.ambient import active_modes
 
 log: Final = logging.getLogger("dynamo.eval")
 _SUSPENDABLE: Final = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
@@ -56,8 +59,10 @@ class Capture:
     recompile_reason: str | None
 
 
-def convert_or_run_plainly(frame: FrameView, cache_size: int, demands: Demands) -> GuardedCode | None:
-    """The capture of a frame; None, with the reason in the log, where there is none.
+def convert_or_run_plainly(
+    frame: FrameView, cache_size: int, demands: Demands
+) -> GuardedCode | NotImplementedType | None:
+    """The capture of a frame; None, with the reason in the log, where there is none; NotImplemented for not now.
 
     Raises:
         UsageError: the user asked for the impossible.
@@ -81,8 +86,10 @@ def convert_or_run_plainly(frame: FrameView, cache_size: int, demands: Demands) 
     return None
 
 
-def convert_or_raise(frame: FrameView, cache_size: int, demands: Demands) -> GuardedCode | None:
-    """The capture of a frame; None only for a frame that is never captured.
+def convert_or_raise(
+    frame: FrameView, cache_size: int, demands: Demands
+) -> GuardedCode | NotImplementedType | None:
+    """The capture of a frame; None only for a frame that is never captured; NotImplemented for not now.
 
     Raises:
         Unsupported: a break, with the user's file and line.
@@ -135,12 +142,14 @@ def skip_reason(code: CodeType) -> str | None:
     return None
 
 
-def _convert(frame: FrameView, cache_size: int, demands: Demands) -> GuardedCode | None:
+def _convert(frame: FrameView, cache_size: int, demands: Demands) -> GuardedCode | NotImplementedType | None:
     """The capture of a frame, or the reason why there is none as an exception."""
     code = frame.f_code
     reason = skip_reason(code)
     if reason is not None:
         raise SkipFrame(reason)
+    if _is_watched():
+        return NotImplemented  # type: ignore[no-any-return]  # typeshed makes it an Any
     miss = _recompile_reason(frame) if cache_size else None
     limit = limit_reached(code, CacheLimits(config.cache_size_limit, config.accumulated_cache_size_limit))
     if limit is not None:
@@ -171,6 +180,14 @@ def _convert(frame: FrameView, cache_size: int, demands: Demands) -> GuardedCode
     guarded = GuardedCode(captured.code, manager, needs_hook=captured.needs_hook, reason=miss)
     release_when_invalid(guarded)
     return guarded
+
+
+def _is_watched() -> bool:
+    """Whether a mode of the user would see, and count or change, the operators that capture runs on its own account.
+
+    The default device is such a mode too, and means no more than an argument of factory functions.
+    """
+    return any(not isinstance(mode, DeviceContext) for mode in active_modes())
 
 
 def _size_policy(code: CodeType, dynamic: bool | None) -> SizePolicy:

@@ -21,7 +21,7 @@ _R = TypeVar("_R")
 
 CaptureCallback: TypeAlias = Callable[[FrameView, int], GuardedCode | NotImplementedType | None]
 """Shown a frame that no capture fits, and how many captures its code has: a new one, None to skip it from now on, or
-``NotImplemented`` to run it plainly this once."""
+``NotImplemented`` to run it, and what it calls, plainly this once."""
 
 
 @overload
