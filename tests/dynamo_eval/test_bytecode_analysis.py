@@ -246,7 +246,8 @@ def test_bound_variables_are_bound_on_every_path(
                 unbound.add(index)
             inst = instructions[index]
             mine = inst.argval == name
-            after = True if mine and inst.opname == "STORE_FAST" else is_bound
+            # What a read goes on to, it has found bound.
+            after = True if mine and inst.opname in ("STORE_FAST", "LOAD_FAST") else is_bound
             after = False if mine and inst.opname == "DELETE_FAST" else after
             for place, following in enumerate(nexts[index]):
                 raising = inst.handler is not None and place == len(nexts[index]) - 1

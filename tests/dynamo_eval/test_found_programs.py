@@ -115,7 +115,36 @@ def cell_deleted_by_an_inner_function(x, n, items):
         return y, type(error), str(error)
 
 
+def comprehension_after_a_handler(x, n, items):
+    try:
+        undefined(items)  # noqa: F821
+        match n:
+            case torch.Tensor(count=k):
+                items.append(k)
+    except Exception as error:
+        items.append(str(error))
+    return [k for k in items if k == 1]
+
+
+def comprehensions_of_one_variable(x, n, items):
+    first = [t for t in (x, -x) if bool(t.sum() > 0)]
+    match items:
+        case str():
+            return [t + n for t in first]
+    return first
+
+
+def comprehension_variable_bound_before(x, n, items):
+    t = n
+    first = [t for t in (x, -x) if bool(t.sum() > 0)]
+    print(t)
+    return [t + x for t in items], first, t
+
+
 PROGRAMS = (
+    comprehension_after_a_handler,
+    comprehensions_of_one_variable,
+    comprehension_variable_bound_before,
     cell_that_no_turn_of_a_loop_bound,
     cell_deleted_by_an_inner_function,
     cell_arguments_after_a_handler,

@@ -70,7 +70,10 @@ class Segment:
         nulls: tuple[bool, ...],
         bound: Sequence[frozenset[str] | None],
     ) -> Segment | None:
-        """The segment of a region; None if an exit is in mid-expression, or a local may be unbound there.
+        """The segment of a region, or None.
+
+        None if an exit is in mid-expression, a local may be unbound there, or a local that has to be shared cannot be a
+        cell.
 
         Args:
             bound: for each instruction, the locals that are bound before it.
@@ -92,6 +95,10 @@ class Segment:
         live = blocks.live[region.start] - cells
         seen_by_handler = blocks.live[region.guards[0][0]] if region.guards else frozenset[str]()
         shared = tuple(sorted((stored & seen_by_handler) - cells))
+        if shared and not {
+            inst.argval for inst in blocks.instructions if inst.opname == "LOAD_FAST_AND_CLEAR"
+        }.isdisjoint(shared):
+            return None  # an inlined comprehension would clear the cell away, and then store into none
         names = [name for name in code.co_varnames if name in live & (read | stored)]
         first = code.co_varnames[0] if code.co_argcount else None
         if "__class__" in code.co_freevars and first is not None and first not in names:

@@ -107,16 +107,23 @@ def _flow(
 
 
 def _effects(instructions: Sequence[Instruction], bits: dict[str, int]) -> tuple[list[int], list[int]]:
-    """Bits that each instruction binds and unbinds; `bits` grows by the names it meets."""
+    """Bits that each instruction binds and unbinds; `bits` grows by the names it meets.
+
+    A comprehension that runs within its function (PEP 709) saves a variable of the function with LOAD_FAST_AND_CLEAR and
+    puts it back with STORE_FAST: NULL, where it was unbound. So a store to such a variable leaves it in doubt; a read
+    settles that.
+    """
+    put_back = {inst.argval for inst in instructions if inst.opname == "LOAD_FAST_AND_CLEAR"}
     sets, clears = [], []
     for inst in instructions:
         name = inst.argval
         set_bit = clear_bit = 0
         if isinstance(name, str):
-            # LOAD_FAST_CHECK goes on only when the variable is bound.
-            if inst.opname in ("STORE_FAST", "LOAD_FAST_CHECK"):
+            # A read goes on only when the variable is bound.
+            in_doubt = inst.opname == "STORE_FAST" and name in put_back
+            if inst.opname in ("STORE_FAST", "LOAD_FAST", "LOAD_FAST_CHECK") and not in_doubt:
                 set_bit = bits.setdefault(name, 1 << len(bits))
-            elif inst.opname in ("DELETE_FAST", "LOAD_FAST_AND_CLEAR"):
+            elif in_doubt or inst.opname in ("DELETE_FAST", "LOAD_FAST_AND_CLEAR"):
                 clear_bit = bits.setdefault(name, 1 << len(bits))
         sets.append(set_bit)
         clears.append(clear_bit)
