@@ -117,7 +117,7 @@ def cell_deleted_by_an_inner_function(x, n, items):
 
 def comprehension_after_a_handler(x, n, items):
     try:
-        undefined(items)  # noqa: F821
+        torch(items)
         match n:
             case torch.Tensor(count=k):
                 items.append(k)
