@@ -141,7 +141,47 @@ def comprehension_variable_bound_before(x, n, items):
     return [t + x for t in items], first, t
 
 
+class Slotted:
+    __slots__ = ("count",)
+    count: torch.Tensor
+
+
+class Hooked:
+    count: torch.Tensor
+
+    def __setattr__(self, name, value):
+        object.__setattr__(self, name, value)
+
+
+class Box:
+    count: torch.Tensor
+
+
+BOX, SLOTTED, HOOKED = Box(), Slotted(), Hooked()
+NEW: torch.Tensor
+
+
+def attributes_stored_and_deleted(x, n, items):
+    for owner in (BOX, SLOTTED, HOOKED, Hooked):
+        owner.count = x + n
+        del owner.count
+    return [hasattr(owner, "count") for owner in (BOX, SLOTTED, HOOKED, Hooked)], x * 2
+
+
+def global_stored_and_deleted(x, n, items):
+    global NEW
+    NEW = x + n
+    y = NEW * 2
+    del NEW
+    try:
+        return NEW
+    except NameError as error:
+        return y, str(error), "NEW" in globals()
+
+
 PROGRAMS = (
+    attributes_stored_and_deleted,
+    global_stored_and_deleted,
     comprehension_after_a_handler,
     comprehensions_of_one_variable,
     comprehension_variable_bound_before,

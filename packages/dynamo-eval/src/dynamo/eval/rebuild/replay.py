@@ -72,23 +72,32 @@ def _attribute(
     emit: Emitter, owner: VariableTracker | None, name: str, value: VariableTracker | None
 ) -> Callable[[], None]:
     assert owner is not None
+    runs_code = _stores_run_code(owner, name)
+    if value is None:
+
+        def delete() -> None:
+            emit.callable(runtime.delete_own_attribute if runs_code else runtime.delete_attribute)
+            emit.load(owner)
+            emit.constant(name)
+            emit.call(2)
+            emit.add(create.pop_top())
+
+        return delete
 
     def store_own() -> None:
-        emit.callable(runtime.delete_attribute if value is None else runtime.store_attribute)
+        emit.callable(runtime.store_attribute)
         emit.load(owner)
         emit.constant(name)
-        if value is not None:
-            emit.load(value)
-        emit.call(2 if value is None else 3)
+        emit.load(value)
+        emit.call(3)
         emit.add(create.pop_top())
 
     def store() -> None:
-        if value is not None:
-            emit.load(value)
+        emit.load(value)
         emit.load(owner)
-        emit.add(create.store_attr(name) if value is not None else create.delete_attr(name))
+        emit.add(create.store_attr(name))
 
-    return store_own if _stores_run_code(owner, name) else store
+    return store_own if runs_code else store
 
 
 def _stores_run_code(owner: VariableTracker, name: str) -> bool:
@@ -136,7 +145,9 @@ def _cell(emit: Emitter, cell: object, value: VariableTracker | None) -> Callabl
 def _global(emit: Emitter, name: str, value: VariableTracker | None) -> Callable[[], None]:
     def store() -> None:
         if value is None:
-            emit.add(create.delete_global(name))
+            # It may not be there: the captured code may have stored it first.
+            emit.constant(None)
+            emit.add(create.store_global(name), create.delete_global(name))
         else:
             emit.load(value)
             emit.add(create.store_global(name))

@@ -1,5 +1,6 @@
 """Functions that rewritten code calls while it runs. Each does what the original instructions did."""
 
+import contextlib
 import functools
 import types
 from collections import OrderedDict
@@ -43,13 +44,20 @@ def store_attribute(value: Any, name: str, attribute: Any) -> None:
     instance_dict(value)[name] = attribute
 
 
+def delete_own_attribute(value: Any, name: str) -> None:
+    """Delete what `store_attribute` stores, if it is there: the captured code may have stored it first."""
+    for base in type(value).__mro__:
+        if isinstance(base.__dict__.get(name), types.MemberDescriptorType):
+            with contextlib.suppress(AttributeError):
+                object.__delattr__(value, name)
+            return
+    instance_dict(value).pop(name, None)
+
+
 def delete_attribute(value: Any, name: str) -> None:
-    """Delete what `store_attribute` stores."""
-    own = getattr(type(value), "__dict__", {})
-    if name in own and isinstance(own[name], types.MemberDescriptorType):
-        object.__delattr__(value, name)
-    else:
-        del instance_dict(value)[name]
+    """``del value.name``, if it is there: the captured code may have stored it first."""
+    with contextlib.suppress(AttributeError):
+        delattr(value, name)
 
 
 def fill_object(value: Any, attributes: dict[str, Any]) -> None:
