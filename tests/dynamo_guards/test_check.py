@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import gc
 import logging
+import subprocess
 import sys
 import weakref
 from functools import partial
@@ -399,3 +400,39 @@ def test_the_status_says_how_checks_run() -> None:
     assert all(reason in str(status) for reason in status.tensors_refused.values())
     assert torch.__version__ in str(status)
     assert set(status.ambient_native).isdisjoint(status.ambient_refused)
+
+
+DROPS_WHAT_IS_READ = """
+import gc
+from dynamo.guards import AttrSource, CheckFunctionManager, GuardBuilder, GuardScope, ItemSource, LocalSource
+
+class Plain:
+    count = 1
+    def __init__(self):
+        self.items = [1]
+
+def dropping(self):
+    box.clear()
+    gc.collect()
+    refilled = [b"x" * size for size in range(400)]
+    return 1
+
+x, box = [Plain()], []
+first = ItemSource(LocalSource("x"), 0)
+guards = [
+    AttrSource(first, "count").make_guard(GuardBuilder.EQUALS_MATCH),
+    AttrSource(first, "items").make_guard(GuardBuilder.LIST_LENGTH),
+]
+manager = CheckFunctionManager(guards, GuardScope(("x",), (), (x,), None, {}, {}))
+assert manager.check([x])
+Plain.count = property(dropping)
+for _ in range(50):
+    box.append(Plain())
+    manager.check([box])
+"""
+
+
+def test_a_property_patched_in_later_may_drop_what_the_check_reads() -> None:
+    """In a process of its own: what was freed and read on crashed it."""
+    done = subprocess.run([sys.executable, "-c", DROPS_WHAT_IS_READ], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr

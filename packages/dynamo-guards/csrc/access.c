@@ -46,7 +46,10 @@ access_in_dict(PyObject *dict, PyObject *name, PyObject *key)
     if (inner == NULL || !PyDict_Check(inner)) {
         return NULL;
     }
-    return PyDict_GetItemWithError(inner, key);
+    Py_INCREF(inner); /* the lookup may run a key's __eq__ */
+    PyObject *value = PyDict_GetItemWithError(inner, key);
+    Py_DECREF(inner);
+    return value;
 }
 
 /* What `module.name` gives for an nn.Module whose class has torch's own __getattr__ and does not define `name`. */
@@ -57,7 +60,7 @@ dg_module_attr(PyObject *module, PyObject *name)
     if (slot == NULL || *slot == NULL) {
         return NULL;
     }
-    PyObject *dict = *slot;
+    PyObject *dict = Py_NewRef(*slot);
     PyObject *value = PyDict_GetItemWithError(dict, name);
     if (value == NULL) {
         value = access_in_dict(dict, dg_state.str_parameters, name);
@@ -68,6 +71,7 @@ dg_module_attr(PyObject *module, PyObject *name)
     if (value == NULL) {
         value = access_in_dict(dict, dg_state.str_modules, name);
     }
+    Py_DECREF(dict);
     PyErr_Clear();
     return value;
 }

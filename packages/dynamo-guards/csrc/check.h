@@ -63,6 +63,7 @@ typedef struct {
     Py_ssize_t register_count;
     Py_ssize_t arg_count;
     Py_ssize_t error_count;
+    Py_ssize_t first_loud; /* the first instruction that may run Python code; `count` when none may */
     dg_Instruction *code;
     PyObject *keep;     /* weak references whose death ends the validity, and constants; owned */
     PyObject *weaklist;
@@ -70,7 +71,6 @@ typedef struct {
     char *loose;        /* for each register: holds another object on each call, so that no memo rests on it; or NULL */
     int memo_wait;      /* checks until the next try to make one */
     int memo_strikes;   /* memos in a row that were of no use */
-    char owns;          /* a walk may leave registers that own their values */
     char memo_pays;     /* enough instructions that a memo may skip */
     char memo_busy;     /* one is being made or used further up the stack */
     char valid;
@@ -97,7 +97,7 @@ PyObject *dg_module_attr(PyObject *module, PyObject *name); /* borrowed, or NULL
 int dg_test(const dg_Instruction *in, dg_Register *registers);
 int dg_step(const dg_Instruction *in, const dg_Frame *frame, dg_Register *registers);
 int dg_walk(dg_Program *self, const dg_Frame *frame);
-int dg_walk_owns(const dg_Program *self);
+Py_ssize_t dg_walk_first_loud(const dg_Program *self);
 int dg_is_relation(PyObject *operand, Py_ssize_t register_count);
 static inline const dg_Instruction *
 dg_next(const dg_Instruction *in)
@@ -124,6 +124,7 @@ int dg_dict_keys(PyObject *dict, PyObject *keys);
 
 /* tensor.c */
 int dg_tensor_check(PyObject *spec, PyObject *value); /* 1, 0, -1 with exception */
+int dg_tensor_is_quiet(PyObject *spec);               /* the check never runs Python code */
 extern PyMethodDef dg_tensor_methods[];
 
 /* ambient.c */

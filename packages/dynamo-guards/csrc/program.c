@@ -124,7 +124,7 @@ program_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
         Py_DECREF(self);
         return NULL;
     }
-    self->owns = (char)dg_walk_owns(self);
+    self->first_loud = dg_walk_first_loud(self);
     self->memo_pays = (char)dg_memo_pays(self);
     return (PyObject *)self;
 }

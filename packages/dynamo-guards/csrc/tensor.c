@@ -175,6 +175,12 @@ dg_tensor_check(PyObject *spec_object, PyObject *value)
 }
 
 int
+dg_tensor_is_quiet(PyObject *spec)
+{
+    return ((tensor_Spec *)spec)->tier != TENSOR_PYTHON;
+}
+
+int
 dg_tensor_key(PyObject *tensor, tensor_Key *key)
 {
     if (dg_tensor_tier == TENSOR_RAW) {

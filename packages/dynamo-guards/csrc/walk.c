@@ -177,22 +177,61 @@ dg_step(const dg_Instruction *in, const dg_Frame *frame, dg_Register *registers)
     return in->op < DG_TEST_TYPE ? dg_load(in, frame, registers) : dg_test(in, registers);
 }
 
-/* Python code may drop what the registers only borrow: before the first such call they take a reference each. */
-static void
-walk_own(dg_Register *registers, Py_ssize_t count)
+/* Whether an instruction can neither run Python code nor make an object (which may start the collector, which runs
+ * finalizers).  Any other may: a lookup by the `__eq__` of a key with an equal hash, an attribute by a property that came
+ * into the class later. */
+static int
+walk_is_quiet(const dg_Instruction *in)
 {
-    for (Py_ssize_t i = 0; i < count; i++) {
-        if (registers[i].value != NULL && !registers[i].owned) {
-            Py_INCREF(registers[i].value);
-            registers[i].owned = 1;
-        }
+    switch (in->op) {
+    case DG_ARG:
+    case DG_CELL:
+    case DG_CELL_CONTENT:
+    case DG_CONSTANT:
+    case DG_FUNCTION_PART:
+    case DG_LIST_ITEM:
+    case DG_TUPLE_ITEM:
+    case DG_TYPE_OF:
+    case DG_WEAKREF_CALL:
+    case DG_TUPLE_ITERATOR_ITEM:
+    case DG_TEST_TYPE:
+    case DG_TEST_ID:
+    case DG_TEST_NOT_ID:
+    case DG_TEST_EQUAL:
+    case DG_TEST_ALIAS:
+    case DG_TEST_NOT_ALIAS:
+    case DG_TEST_AMBIENT:
+    case DG_TEST_WEAKREF:
+    case DG_TEST_TUPLE_ITERATOR:
+        return 1;
+    case DG_TEST_TENSOR:
+        return dg_tensor_is_quiet(in->object);
+    default:
+        return 0;
     }
 }
 
-static int
-walk_runs_python(const dg_Instruction *in)
+/* Number of the first instruction that is not quiet, `count` when all are. */
+Py_ssize_t
+dg_walk_first_loud(const dg_Program *self)
 {
-    return in->op == DG_TEST_CALL || in->op == DG_TEST_RELATION || in->op == DG_CALL_LOAD;
+    for (Py_ssize_t i = 0; i < self->count; i++) {
+        if (!walk_is_quiet(&self->code[i])) {
+            return i;
+        }
+    }
+    return self->count;
+}
+
+/* Python code may drop what a register only borrows.  The caller holds the arguments. */
+static inline void
+walk_own(const dg_Instruction *in, dg_Register *registers)
+{
+    dg_Register *target = &registers[in->target];
+    if (in->op < DG_TEST_TYPE && in->op != DG_ARG && !target->owned) {
+        Py_INCREF(target->value);
+        target->owned = 1;
+    }
 }
 
 /* The commonest instructions here, where the compiler sees them together with the loop: a guard costs a few ns. */
@@ -200,6 +239,9 @@ static inline int
 walk_step(const dg_Instruction *in, const dg_Frame *frame, dg_Register *registers)
 {
     PyObject *value;
+    if (in->op == DG_TEST_AMBIENT) { /* some ten in a row begin most programs */
+        return dg_ambient_check(in->source, in->number);
+    }
     switch (in->op) {
     case DG_ARG:
         value = registers[in->target].value = frame->args[in->source];
@@ -225,36 +267,25 @@ walk_step(const dg_Instruction *in, const dg_Frame *frame, dg_Register *register
 static int
 walk_all(const dg_Program *self, const dg_Frame *frame, dg_Register *registers)
 {
-    const dg_Instruction *end = self->code + self->count;
-    for (const dg_Instruction *in = self->code; in < end; in = dg_next(in)) {
-        if (in->op == DG_TEST_AMBIENT) { /* some ten in a row begin most programs */
-            if (!dg_ambient_check(in->source, in->number)) {
-                return 0;
-            }
-            continue;
-        }
-        if (self->owns && walk_runs_python(in)) {
-            walk_own(registers, self->register_count);
-        }
+    const dg_Instruction *loud = self->code + self->first_loud, *end = self->code + self->count;
+    const dg_Instruction *in = self->code;
+    for (; in < loud; in++) {
         int going = walk_step(in, frame, registers);
         if (going <= 0) {
             return going;
         }
     }
-    return 1;
-}
-
-/* Whether a program has an instruction that leaves a register owning its value. */
-int
-dg_walk_owns(const dg_Program *self)
-{
-    for (Py_ssize_t i = 0; i < self->count; i++) {
-        int op = self->code[i].op;
-        if (op == DG_ATTR || op == DG_MODULE_ATTR || op == DG_INSTANCE_DICT || walk_runs_python(&self->code[i])) {
-            return 1;
-        }
+    for (const dg_Instruction *done = self->code; in < end && done < loud; done++) {
+        walk_own(done, registers);
     }
-    return 0;
+    for (; in < end; in = dg_next(in)) {
+        int going = walk_step(in, frame, registers);
+        if (going <= 0) {
+            return going;
+        }
+        walk_own(in, registers);
+    }
+    return 1;
 }
 
 int
@@ -269,7 +300,7 @@ dg_walk(dg_Program *self, const dg_Frame *frame)
             return -1;
         }
     }
-    Py_ssize_t owning = self->owns ? self->register_count : 0;
+    Py_ssize_t owning = self->first_loud < self->count ? self->register_count : 0;
     for (Py_ssize_t i = 0; i < owning; i++) {
         registers[i].value = NULL;
         registers[i].owned = 0;
