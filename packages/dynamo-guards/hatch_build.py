@@ -19,6 +19,7 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 FLAGS: Final = (
     "-std=c11",
     "-O3",
+    "-fno-plt",
     "-Wall",
     "-Wextra",
     "-Wno-unused-parameter",
