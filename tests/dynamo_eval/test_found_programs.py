@@ -179,7 +179,36 @@ def global_stored_and_deleted(x, n, items):
         return y, str(error), "NEW" in globals()
 
 
+def tuples_of_other_lengths_compare_their_items(x, n, items):
+    y, one = torch.ones(2) * n, tuple(items[:1])
+    lists = [y, n] == [y], [y] != [y, n]
+    try:
+        return (y, n) == one, lists
+    except RuntimeError as error:
+        return str(error), lists
+
+
+def types_that_operators_refuse(x, n, items):
+    told = []
+    for tensor in (x, x.long(), x > 0):
+        for number in (True, 1, 1.5, 2j):
+            for operation in (
+                lambda a, b: b - a,
+                lambda a, b: a.add(a, alpha=b),
+                lambda a, b: torch.sub(a, b),
+                lambda a, b: a.clone().sub_(b),
+                lambda a, b: a.clone().mul_(b),
+            ):
+                try:
+                    told.append(operation(tensor, number))
+                except Exception as error:
+                    told.append((type(error), str(error)))
+    return told
+
+
 PROGRAMS = (
+    types_that_operators_refuse,
+    tuples_of_other_lengths_compare_their_items,
     attributes_stored_and_deleted,
     global_stored_and_deleted,
     comprehension_after_a_handler,

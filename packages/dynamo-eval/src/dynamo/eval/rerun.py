@@ -69,6 +69,33 @@ def _is_float(args: Any) -> bool:
     )
 
 
+_NUMBERS: Final = {bool: 0, int: 1, float: 2, complex: 3}
+
+
+def _rank(operand: Any) -> int:
+    """The place of a number's or tensor's kind in the order of promotion: bool, integer, float, complex; else -1."""
+    if not isinstance(operand, torch.Tensor):
+        return _NUMBERS.get(type(operand), -1)
+    if operand.dtype.is_complex:
+        return 3
+    return 2 if operand.dtype.is_floating_point else int(operand.dtype != torch.bool)
+
+
+def _refuses_types(func: Any, args: Any, kwargs: Any) -> bool:
+    """Whether real tensors may refuse kinds of numbers that fake ones took.
+
+    Subtraction refuses bools, an ``alpha`` must fit the result, and what is written in place must be of no higher kind.
+    """
+    name = func._schema.name.partition("::")[2]
+    ranks = [_rank(each) for each in args]
+    if name.rstrip("_") in ("sub", "rsub", "subtract") and 0 in ranks:
+        return True
+    alpha = kwargs.get("alpha")
+    if alpha is not None and _rank(alpha) != 1:
+        return True
+    return name.endswith("_") and name not in _TOTAL and bool(ranks) and max(ranks) > ranks[0] >= 0
+
+
 class WatchingFakeMode(StaticFakeMode):  # type: ignore[no-untyped-call]  # torch leaves __init_subclass__ untyped
     """A fake mode that remembers what kinds of operators it saw.
 
@@ -91,8 +118,10 @@ class WatchingFakeMode(StaticFakeMode):  # type: ignore[no-untyped-call]  # torc
             self.draws = True
         if writes:
             self.writes = True
-        if may_raise and not self.may_raise and not _is_total(func, args, kwargs or {}):
-            self.may_raise = True
+        if not self.may_raise:
+            self.may_raise = (may_raise and not _is_total(func, args, kwargs or {})) or _refuses_types(
+                func, args, kwargs or {}
+            )
         if normalises and _argument(func, args, kwargs or {}, _TRAINING) is not False:
             self.normalises = True
         return super().__torch_dispatch__(func, types, args, kwargs or {})

@@ -389,11 +389,15 @@ def _never_equal(left: VariableTracker, right: VariableTracker) -> bool:
 def _compare_sequences(
     tx: Translator, symbol: str, left: VariableTracker, right: VariableTracker
 ) -> bool | None:
-    """Item by item, as lists and tuples do: the first pair that is not equal decides."""
+    """Item by item, as lists and tuples do: the first pair that is not equal decides.
+
+    Only lists look at their lengths first (Objects/listobject.c, Objects/tupleobject.c: *richcompare).
+    """
     assert isinstance(left, SequenceVariable) and isinstance(right, SequenceVariable)
     if not _same_family(left, right):
         return None
-    if symbol in ("==", "!=") and len(left.items) != len(right.items):
+    same_length = len(left.items) == len(right.items)
+    if symbol in ("==", "!=") and not same_length and issubclass(left.python_type(), list):
         return symbol == "!="
     for one, other in zip(left.items, right.items, strict=False):
         if not equal(tx, one, other):
