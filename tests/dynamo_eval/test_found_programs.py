@@ -206,7 +206,22 @@ def types_that_operators_refuse(x, n, items):
     return told
 
 
+def comprehension_over_the_name_of_a_cell(x, n, items):
+    def inner(a, b=2):
+        if Hooked.__name__ and print(n) is None:
+            pass
+        made = [a * b for a in [3, 1, 5].copy() for b in range(4)]
+
+        def reader():
+            return a
+
+        return made, reader() + b
+
+    return list(map(inner, items, items)), x * n
+
+
 PROGRAMS = (
+    comprehension_over_the_name_of_a_cell,
     types_that_operators_refuse,
     tuples_of_other_lengths_compare_their_items,
     attributes_stored_and_deleted,

@@ -96,7 +96,8 @@ def _make(code: CodeType, point: ResumePoint) -> CodeType:
     cells = (*code.co_cellvars, *code.co_freevars)
     stack_names = [stack_parameter(place) for place, null in enumerate(point.nulls) if not null]
     parameters = [*point.names, *stack_names]
-    taken = set(parameters)
+    # A cell has one slot, which an inlined comprehension of its name uses as a local: no second one of that name.
+    taken = {*parameters, *cells}
     varnames = [*parameters, *(name for name in code.co_varnames if name not in taken)]
     head: list[Instruction] = [create.nop(), create_instruction("RESUME", 0)]
     if cells:

@@ -169,7 +169,7 @@ class Segment:
             *self.names,
             *(stack_parameter(place) for place, null in enumerate(self.nulls) if not null),
         ]
-        taken = {*parameters, *self.shared}
+        taken = {*parameters, *cells}
         varnames = [*parameters, *(name for name in code.co_varnames if name not in taken)]
         return derived_code(code, instructions, varnames, cells, len(parameters), lineno, self.region.start)
 
