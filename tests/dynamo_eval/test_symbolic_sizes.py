@@ -1,6 +1,7 @@
 """Sizes and integers that vary: one capture serves them all, and never a wrong result."""
 
 import contextlib
+import inspect
 import math
 import operator
 import shutil
@@ -228,6 +229,14 @@ def test_numbers_come_out_as_python_makes_them() -> None:
     )  # `rows in (…)` needs the number
 
 
+def test_operators_that_torch_writes_in_cpp_keep_sizes_free() -> None:
+    def padded(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        wide = nn.functional.pad(torch.cat([x, y]), (0, 3)).view(2, -1)
+        return nn.functional.interpolate(wide[None], scale_factor=2.0).squeeze(0)
+
+    assert count(padded, [(torch.randn(size, 3), torch.randn(size + 2, 3)) for size in (4, 5, 6, 9)]) == 2
+
+
 def test_a_graph_break_hands_numbers_to_the_rest() -> None:
     def broken(x: torch.Tensor) -> torch.Tensor:
         rows = x.shape[0] * 2
@@ -330,8 +339,11 @@ def pooled3(x: torch.Tensor) -> torch.Tensor:
 def test_a_marked_dimension_that_cannot_be_free_is_an_error_with_the_reason() -> None:
     x = torch.randn(4, 3)
     dynamo.mark_dynamic(x, 0)
-    with pytest.raises(dynamo.UsageError, match=r"x\.size\(\)\[0\].* constant \(4\)"):
+    with pytest.raises(dynamo.UsageError, match=r"x\.size\(\)\[0\].* constant \(4\)") as met:
         dynamo.optimize("eager")(unrolled)(x)
+    line = line_of(unrolled, "for i in")
+    assert f"x.size()[0] == 4 is asked for by {line}, 'for i in range(1, x.shape[0]):'" in str(met.value)
+    assert "TORCH_LOGS" not in str(met.value)
     small = torch.randn(1, 3)
     dynamo.mark_dynamic(small, 0)
     with pytest.raises(dynamo.UsageError, match="dimension 0 of x was marked dynamic, but has size 1"):
@@ -357,6 +369,37 @@ def test_bounds_of_a_mark_are_guarded() -> None:
     x = torch.randn(4, 3)
     dynamo.mark_dynamic(x, 0, min=3, max=6)
     assert count(pooled3, [(x,), (torch.randn(6, 3),), (torch.randn(7, 3),)]) == 2
+
+
+def line_of(function: Callable[..., Any], text: str) -> str:
+    """Where a line that begins with `text` is, as ``file:line``."""
+    lines, first = inspect.getsourcelines(function)
+    place = next(number for number, line in enumerate(lines) if line.strip().startswith(text))
+    return f"{function.__code__.co_filename}:{first + place}"
+
+
+def one_row(x: torch.Tensor) -> torch.Tensor:
+    """A function of its own, which the next one calls."""
+    return x if x.shape[0] > 4 else x + 1
+
+
+def test_what_the_code_forces_is_named_with_the_line_of_the_user() -> None:
+    def looped(x: torch.Tensor) -> torch.Tensor:
+        y = nn.functional.relu(one_row(x))
+        for _ in range(x.shape[1]):
+            y = y + 1
+        return y.view(2, -1)
+
+    captured = dynamo.optimize("eager", nopython=True, dynamic=True)(looped)
+    captured(torch.randn(6, 3))
+    report = dynamo.report()
+    assert f"x.size()[1] == 3 (for {line_of(looped, 'for _ in')})" in report
+    assert f"5 <= x.size()[0] (for {line_of(one_row, 'return x if')})" in report
+    assert f"% 2) == 0 (for {line_of(looped, 'return y.view')})" in report
+    captured(torch.randn(8, 4))
+    assert f"expected x.size()[1] == 3, met sizes (8, 4), strides (4, 1) (SHAPE_RELATION, for {__file__}" in (
+        dynamo.report()
+    )
 
 
 # -- guards and backends ----------------------------------------------------------------------------------------

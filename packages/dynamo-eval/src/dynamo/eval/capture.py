@@ -8,7 +8,7 @@ import inspect
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from types import CellType, CodeType
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import torch
 
@@ -49,9 +49,6 @@ from dynamo.eval.variables.base import VariableTracker
 from dynamo.eval.variables.null import NULL
 from dynamo.guards import Guard
 from fx.codegen import GraphModule
-
-if TYPE_CHECKING:
-    from dynamo.eval.interop.symbols import SymbolicSizes
 
 #: importing them fills the registries of values and of known callables
 REGISTRIES: Final = (_models, _rules)
@@ -119,7 +116,7 @@ def capture_frame(
     reason: BreakReason | None = None
     with_symbols = False
     while True:
-        output = OutputGraph(is_disabled, sizes, _new_symbols() if with_symbols else None)
+        output = OutputGraph(is_disabled, sizes, with_symbols)
         tx = InstructionTranslator(
             frame.code,
             frame.arguments,
@@ -182,12 +179,6 @@ def _refuse_open_generators(output: OutputGraph) -> None:
     for generator in output.generators:
         if generator.must_be_closed:
             raise Unrebuildable(f"{generator.describe()} that is left inside a try or with block")
-
-
-def _new_symbols() -> "SymbolicSizes":
-    from dynamo.eval.interop.symbols import SymbolicSizes
-
-    return SymbolicSizes()
 
 
 def _forget_values(tx: InstructionTranslator) -> None:

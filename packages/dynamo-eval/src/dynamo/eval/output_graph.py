@@ -5,8 +5,10 @@ the same call on fake tensors to know what comes out. It knows nothing of byteco
 variables that stand for Python values; those hold its nodes.
 """
 
+import contextlib
 import functools
 import itertools
+import linecache
 import operator
 import re
 from collections.abc import Callable, Mapping
@@ -29,12 +31,17 @@ from fx.ir import Graph, Node
 from fx.trace import TracerBase
 
 if TYPE_CHECKING:
-    from dynamo.eval.interop.symbols import SymbolicSizes
+    from dynamo.eval.interop.symbols import Relation, SymbolicSizes
 
 #: numbers that are known only when the graph runs
 SYMBOLS: Final = (torch.SymInt, torch.SymFloat, torch.SymBool)
 CallKind = Literal["call_function", "call_method"]
 Backend = Callable[[GraphModule, list[torch.Tensor]], Callable[..., Any]]
+
+#: what torch says about settings and options of its own
+_ABOUT_TORCH: Final = re.compile(
+    r' For more information, run with TORCH_LOGS="\+dynamic"\.| If you\'re using Dim\.[^\n]*'
+)
 
 #: torch functions that change the ambient state: a graph holding one is run under a restorer.
 AMBIENT: Final = frozenset(SETTERS)
@@ -82,6 +89,7 @@ class OutputGraph(TracerBase):
         classes_written: whether an attribute of a class was stored.
         sizes: decides which sizes and integers are symbols; None takes all as they are.
         symbols: those that are, None while there are none.
+        frames: for each frame that runs symbolically, outermost first, what gives its line; None for a frame of torch.
     """
 
     record_locations = False
@@ -90,11 +98,12 @@ class OutputGraph(TracerBase):
         self,
         is_disabled: Callable[[CodeType], bool] = lambda code: False,
         sizes: SizePolicy | None = None,
-        symbols: "SymbolicSizes | None" = None,
+        with_symbols: bool = False,
     ) -> None:
         super().__init__()
         self.sizes = sizes
-        self.symbols = symbols
+        self.symbols = self._new_symbols() if with_symbols else None
+        self.frames: list[Callable[[], tuple[str, int] | None]] = []
         self.is_disabled = is_disabled
         self.root_namespace: dict[str, Any] = {}
         self.steps = 0
@@ -103,8 +112,8 @@ class OutputGraph(TracerBase):
         self.guards: dict[tuple[str, str], Guard] = {}
         self.effects = EffectLog()
         self.fake_mode = WatchingFakeMode()
-        if symbols is not None:
-            symbols.attach(self.fake_mode)
+        if self.symbols is not None:
+            self.symbols.attach(self.fake_mode)
         self.symbol_sources: list[Source] = []
         self.input_names: set[str] = set()
         self.integers: dict[str, tuple[Node, torch.SymInt]] = {}
@@ -120,6 +129,19 @@ class OutputGraph(TracerBase):
         self.generators: list[Any] = []
         self.classes_written = False
         self.guard(AmbientSource(), "AMBIENT")
+
+    def _new_symbols(self) -> "SymbolicSizes":
+        from dynamo.eval.interop.symbols import SymbolicSizes
+
+        return SymbolicSizes(self.place)
+
+    def whole_sizes(self) -> contextlib.AbstractContextManager[None]:
+        """Where sizes are symbols: torch's operators written in Python, for some of those in C++ ask for the numbers."""
+        return contextlib.nullcontext() if self.symbols is None else self.symbols.operators()
+
+    def place(self) -> tuple[str, int] | None:
+        """The user's file and line that runs now; None while none does."""
+        return next((found for frame in reversed(self.frames) if (found := frame()) is not None), None)
 
     # -- guards -----------------------------------------------------------------------------------------
     def guard(self, source: Source, kind: str) -> None:
@@ -246,7 +268,7 @@ class OutputGraph(TracerBase):
         """
         name = target if isinstance(target, str) else getattr(target, "__name__", repr(target))
         try:
-            with self.fake_mode:
+            with self.fake_mode, self.whole_sizes():
                 if isinstance(target, str):
                     result = getattr(fake_args[0], target)(*fake_args[1:], **fake_kwargs)
                 else:
@@ -316,24 +338,33 @@ class OutputGraph(TracerBase):
         """
         if self.symbols is None:
             return
+        from dynamo.eval.interop.symbols import DemandError
+
         try:
             relations = self.symbols.relations()
-        except ValueError as error:
-            raise UsageError(self._in_sources(str(error))) from error
+        except DemandError as error:
+            raise UsageError(self._unmet(str(error), error.relations)) from error
         for relation in relations:
-            sources = [self.symbol_sources[number] for number in relation.values]
-            self._guard_with(
-                AmbientSource(),
-                "SHAPE_RELATION",
-                relation.template + str(relation.values),
-                sources=sources,
+            create_fn = functools.partial(
+                GuardBuilder.SHAPE_RELATION,
+                sources=[self.symbol_sources[number] for number in relation.values],
                 template=relation.template,
                 holds=relation.holds,
             )
+            guard = AmbientSource().make_guard(create_fn, relation.place)
+            self.guards[guard.name, f"SHAPE_RELATION {relation.template}{relation.values}"] = guard
 
-    def _in_sources(self, text: str) -> str:
-        """torch's words about symbols, with our sources in place of its names of values."""
-        return re.sub(r"\bv(\d+)\b", lambda match: self.symbol_sources[int(match[1])].name(), text)
+    def _unmet(self, words: str, relations: "list[Relation]") -> str:
+        """What torch says of a demand that cannot be met, with our sources and the user's lines that forbid it."""
+        text = _ABOUT_TORCH.sub("", words)
+        text = re.sub(r"\bv(\d+)\b", lambda match: self.symbol_sources[int(match[1])].name(), text)
+        lines = [
+            f"  {relation.template.format(*(self.symbol_sources[number].name() for number in relation.values))} "
+            f"is asked for by {in_file(*relation.place)}"
+            for relation in relations
+            if relation.place is not None
+        ]
+        return "\n".join([text.rstrip(), *lines])
 
     def _drop_unused(self) -> None:
         """Erase getitem nodes, numbers and placeholders that nothing reads."""
@@ -355,6 +386,12 @@ class OutputGraph(TracerBase):
             if not each.node.users:
                 self.graph.erase_node(each.node)
                 self.inputs.remove(each)
+
+
+def in_file(filename: str, lineno: int) -> str:
+    """A place in a file, with the text of the line where it can be read."""
+    text = linecache.getline(filename, lineno).strip()
+    return f"{filename}:{lineno}, {text!r}" if text else f"{filename}:{lineno}"
 
 
 def _version(tensor: torch.Tensor) -> int:

@@ -86,7 +86,9 @@ def in_words(clauses: Sequence[Clause]) -> tuple[str, ...]:
     """One sentence a source, in the order of checking: the source and all that must hold of it."""
     expected: dict[str, list[str]] = {}
     for clause in clauses:
-        expected.setdefault(_name(clause), []).append(clause.expected())
+        line = clause.guard.user_line
+        where = f" (for {line[0]}:{line[1]})" if line is not None else ""
+        expected.setdefault(_name(clause), []).append(clause.expected() + where)
     return tuple(f"{name}: {', '.join(words)}" for name, words in expected.items())
 
 

@@ -6,14 +6,16 @@ these numbers, so that the caller can put its own sources in their place.
 
 from __future__ import annotations
 
+import contextlib
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, final
 
 import sympy  # type: ignore[import-untyped]  # it has no types
 import torch
-from torch._guards import GuardSource, Source
+from torch._dispatch.python import enable_python_dispatcher
+from torch._guards import GuardSource, SLoc, Source
 from torch._subclasses import fake_tensor
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.fx.experimental import symbolic_shapes
@@ -30,6 +32,9 @@ from torch.utils._sympy.value_ranges import ValueRanges
 
 _VALUE: Final = re.compile(r"\bv(\d+)\b")
 _CONSTANT_PROPERTY: Final = re.compile(r"^(v\d+)\.(size|stride|storage_offset)\(\)(\[\d+\])? == -?\d+$")
+#: stands before the user's line in what torch writes behind an expression
+_MARK: Final = "\N{SYMBOL FOR DATA LINK ESCAPE}"
+_PLACE: Final = re.compile(_MARK + r"(.+?):(\d+)\)")
 _FUNCTIONS: Final = {**symbolic_shapes.SYMPY_INTERP, "__builtins__": {"min": min, "max": max, "abs": abs}}
 
 
@@ -72,21 +77,62 @@ class DimPlan:
     high: int | None = None
 
 
+#: file and line of the user's code
+Place = tuple[str, int]
+
+
 @dataclass(frozen=True, slots=True)
 class Relation:
-    """An expression over values: ``template`` with ``{0}``, ``{1}`` for the values numbered in ``values``."""
+    """An expression over values: ``template`` with ``{0}``, ``{1}`` for the values numbered in ``values``.
+
+    ``place`` is what made it necessary: None where that is no line of the user's.
+    """
 
     template: str
     values: tuple[int, ...]
     holds: Callable[..., object]
+    place: Place | None = None
+
+
+class _PlacedEnv(ShapeEnv):
+    """A ``ShapeEnv`` that notes with each guard the user's line, in place of torch's own stack.
+
+    Attributes:
+        place: gives the line that runs now.
+    """
+
+    place: Callable[[], Place | None] | None = None
+
+    def _get_stack_summary(
+        self, is_debug: bool = False, framework_loc: str | None = None
+    ) -> tuple[SLoc, str]:
+        found = self.place() if self.place is not None else None
+        return SLoc(_MARK + f"{found[0]}:{found[1]}" if found is not None else "", None), ""
+
+
+class DemandError(ValueError):
+    """The user demanded that a dimension is free, and it cannot be.
+
+    Attributes:
+        relations: what capture and backend took for granted.
+    """
+
+    def __init__(self, words: str, relations: list[Relation]) -> None:
+        super().__init__(words)
+        self.relations = relations
 
 
 @final
 class SymbolicSizes:
-    """The symbols of one capture."""
+    """The symbols of one capture.
 
-    def __init__(self) -> None:
-        self.env = ShapeEnv()
+    Args:
+        place: gives the user's line that runs now, None while none does.
+    """
+
+    def __init__(self, place: Callable[[], Place | None]) -> None:
+        self.env = _PlacedEnv()
+        self.env.place = place
         self._inputs: list[Any] = []
         self._contexts: list[Any] = []
         self._free: dict[int, frozenset[int]] = {}  # by input, its free dimensions
@@ -107,9 +153,10 @@ class SymbolicSizes:
             dynamic_sizes=[DimDynamic.DYNAMIC if p.demanded else d for p, d in zip(plans, dims, strict=True)],
             constraint_sizes=[_constraint(plan) for plan in plans],
         )
-        sizes, strides, offset = self.env.create_symbolic_sizes_strides_storage_offset(
-            value, source, symbolic_context=context
-        )
+        with self._placeless():
+            sizes, strides, offset = self.env.create_symbolic_sizes_strides_storage_offset(
+                value, source, symbolic_context=context
+            )
         with torch._C._DisableFuncTorch():
             meta = torch.empty_strided(sizes, strides, dtype=value.dtype, device="meta")
         fake: torch.Tensor = fake_tensor.FakeTensor(mode, meta, value.device)
@@ -127,10 +174,24 @@ class SymbolicSizes:
     def integer(self, value: int) -> torch.SymInt:
         """The symbol of an integer."""
         source = _Named(f"v{len(self._inputs)}")
-        symbol = self.env.create_unspecified_symint_and_symbol(value, source, DimDynamic.DYNAMIC)
+        with self._placeless():
+            symbol = self.env.create_unspecified_symint_and_symbol(value, source, DimDynamic.DYNAMIC)
         assert isinstance(symbol, torch.SymInt)
         self._add(symbol, None, frozenset())
         return symbol
+
+    def operators(self) -> contextlib.AbstractContextManager[None]:
+        """Operators made of others are taken apart in Python, as in torch's own capture: in C++ some read sizes as numbers."""
+        return enable_python_dispatcher()
+
+    @contextlib.contextmanager
+    def _placeless(self) -> Iterator[None]:
+        """For bounds that symbols are born with: no line of the user's made them necessary."""
+        place, self.env.place = self.env.place, None
+        try:
+            yield
+        finally:
+            self.env.place = place
 
     def _add(self, value: Any, context: Any, free: frozenset[int]) -> None:
         self._free[len(self._inputs)] = free
@@ -151,21 +212,29 @@ class SymbolicSizes:
         """What capture and backend took for granted about the symbols.
 
         Raises:
-            ValueError: the user demanded that a dimension is free, and it cannot be; says which and why.
+            DemandError: the user demanded that a dimension is free, and it cannot be.
         """
+        self.env.place = None
         try:
-            (found,) = self.env.produce_guards_verbose(
-                self._inputs,
-                [_Named(f"v{index}") for index in range(len(self._inputs))],
-                source_ref=_reference,
-                input_contexts=self._contexts,
-                ignore_static=False,
-                langs=("python",),
-            )
+            found = self._relations(self._contexts)
         except ConstraintViolationError as error:
-            raise ValueError(str(error)) from error
-        texts = dict.fromkeys(found.exprs)
-        return [_relation(text) for text in texts if self._matters(text)]
+            undemanded = [context and _without_demands(context) for context in self._contexts]
+            raise DemandError(str(error), self._relations(undemanded)) from error
+        return found
+
+    def _relations(self, contexts: Sequence[Any]) -> list[Relation]:
+        texts, placed = self.env.produce_guards_verbose(
+            self._inputs,
+            [_Named(f"v{index}") for index in range(len(self._inputs))],
+            source_ref=_reference,
+            input_contexts=contexts,  # type: ignore[arg-type]  # None stands for what has no context
+            ignore_static=False,
+            langs=("python", "verbose_python"),
+        )
+        places: dict[str, Place | None] = {}
+        for text, verbose in zip(texts.exprs, placed.exprs, strict=True):
+            places[text] = places.get(text) or _place_in(verbose)
+        return [_relation(text, place) for text, place in places.items() if self._matters(text)]
 
     def _matters(self, text: str) -> bool:
         """Whether the tensor guards do not tell already: all strides of a tensor with a free size are free to them."""
@@ -196,11 +265,22 @@ def _constraint(plan: DimPlan) -> Any:
     return StrictMinMaxConstraint(vr=bounds, warn_only=False)
 
 
-def _relation(text: str) -> Relation:
+def _without_demands(context: Any) -> Any:
+    """The context of a tensor with nothing demanded of its sizes."""
+    return StatelessSymbolicContext(dynamic_sizes=context.dynamic_sizes)
+
+
+def _place_in(verbose: str) -> Place | None:
+    """The user's line that torch wrote behind an expression."""
+    found = _PLACE.search(verbose)
+    return (found[1], int(found[2])) if found is not None else None
+
+
+def _relation(text: str, place: Place | None) -> Relation:
     numbers = tuple(dict.fromkeys(int(number) for number in _VALUE.findall(text)))
     places = {number: place for place, number in enumerate(numbers)}
     names = ", ".join(f"v{number}" for number in numbers)
     holds: Callable[..., object] = eval(f"lambda {names}: {text}", dict(_FUNCTIONS))
     escaped = text.replace("{", "{{").replace("}", "}}")
     template = _VALUE.sub(lambda match: "{" + str(places[int(match[1])]) + "}", escaped)
-    return Relation(template, numbers, holds)
+    return Relation(template, numbers, holds, place)

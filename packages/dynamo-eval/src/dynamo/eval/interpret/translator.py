@@ -84,6 +84,10 @@ class InstructionTranslatorBase(SymbolicFrame):
         self.depth = depth
         self.lineno = view.code.co_firstlineno
 
+    def place(self) -> tuple[str, int] | None:
+        """File and line that run now; None in code of torch."""
+        return None if is_torch_internal(self.code) else (self.code.co_filename, self.lineno)
+
     def step(self) -> None:
         """Run one instruction.
 
@@ -211,6 +215,7 @@ class InliningInstructionTranslator(InstructionTranslatorBase):
             GraphBreak: an instruction that Python must run.
         """
         output, limit = self.output, self.settings.loop_limit
+        output.frames.append(self.place)
         try:
             while self.returned is None and self.yielded is None:
                 output.steps += 1
@@ -224,6 +229,8 @@ class InliningInstructionTranslator(InstructionTranslatorBase):
         except GraphBreak as error:
             self._placed(error)
             raise
+        finally:
+            output.frames.pop()
         result = self.yielded if self.returned is None else self.returned
         assert result is not None
         return result
@@ -301,6 +308,14 @@ class InstructionTranslator(InstructionTranslatorBase):
         Raises:
             RestartCapture: the step that broke had changed things; run again with its number as `stop_at`.
         """
+        output = self.output
+        output.frames.append(self.place)
+        try:
+            return self._run()
+        finally:
+            output.frames.pop()
+
+    def _run(self) -> Stop:
         output = self.output
         number = 0
         while True:
